@@ -99,6 +99,33 @@ pub struct WorkloadSettings {
     pub settle_seconds: Option<u32>,
 }
 
+/// How a program that is no Maelstrom node talks: in lines of JSON, each an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinesSettings {
+    /// The field that says for whom a line is: a node, or the client of a request.
+    pub destination: String,
+    /// The field that says who sends it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The first line that a node reads, where there is one: `$node`, `$nodes` and `$others` are replaced by its name and theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<String>,
+    /// By operation of the workload, the line that asks for it: `$id`, `$client`, `$node` and the fields of Maelstrom's request are replaced.
+    pub requests: BTreeMap<String, String>,
+    /// The field of an answer that has the request's `$id`.
+    pub id: String,
+    /// The field of an answer that is there, and neither null nor false, where the operation was not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What errors mean: Maelstrom's number by the error's text; 13, which may have been done or not, where absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+    /// By field of an answer, what Maelstrom calls it, where that is another name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, String>,
+}
+
 /// How the processes of a program run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -294,6 +321,9 @@ pub struct Scenario {
     /// How the processes of such a program run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessSettings>,
+    /// How such a program talks, where it is no Maelstrom node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LinesSettings>,
     /// Masks added to the model's own.
     #[serde(default, rename = "mask", skip_serializing_if = "Vec::is_empty")]
     pub masks: Vec<Mask>,

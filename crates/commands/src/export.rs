@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use demi_lineage::execution::{is_execution, write_schedule};
 use demi_lineage::export::{Format, Selection, Trace, Window, WriteOptions, write};
+use demi_programs::Told;
 use demi_replay::Registry;
 use demi_report::Input;
-use demi_schemas::Scenario;
+use demi_schemas::{Scenario, Schedule};
 
 use crate::Outcome;
 use crate::export_test::{self, Language};
@@ -111,6 +112,8 @@ enum FormatArg {
     JsTest,
     /// A test for `cargo test` that fails while the bug is there, for a model in Rust.
     RustTest,
+    /// A shell script that feeds each node of a program its lines, without this program.
+    MaelstromScript,
 }
 
 impl FormatArg {
@@ -135,7 +138,8 @@ impl FormatArg {
             | FormatArg::Schedule
             | FormatArg::Pytest
             | FormatArg::JsTest
-            | FormatArg::RustTest => Format::Json,
+            | FormatArg::RustTest
+            | FormatArg::MaelstromScript => Format::Json,
         }
     }
 }
@@ -146,6 +150,9 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     let scenario = args.scenario.as_deref().map(read_scenario).transpose()?;
     if let Some(language) = args.format.test() {
         return test(&args, language, scenario, ui);
+    }
+    if args.format == FormatArg::MaelstromScript {
+        return script(&args, scenario, ui);
     }
     let selection = args.slice.selection(&args.actors);
     if args.format == FormatArg::Schedule {
@@ -175,8 +182,11 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the schedule of a result, or of a run that `fuzz` found, as a test.
-fn test(args: &ExportArgs, language: Language, scenario: Option<Scenario>, ui: &Ui) -> Outcome {
+/// The schedule of a result, or of a run that `fuzz` found, and its scenario.
+fn scheduled(
+    args: &ExportArgs,
+    scenario: Option<Scenario>,
+) -> Result<(Schedule, Scenario), Box<dyn std::error::Error>> {
     let of_folder = args.input.join("schedule.jsonl");
     let input = if of_folder.is_file() { &of_folder } else { &args.input };
     let schedule = read_schedule(input, false)?;
@@ -185,12 +195,31 @@ fn test(args: &ExportArgs, language: Language, scenario: Option<Scenario>, ui: &
         None => read_scenario(&args.input.join("scenario.toml"))
             .map_err(|e| format!("{e}; name the scenario with --scenario"))?,
     };
-    let text = export_test::text(language, &scenario, &schedule, &program())?;
+    Ok((schedule, scenario))
+}
+
+/// Writes a text where it was asked for.
+fn put(args: &ExportArgs, text: &str, ui: &Ui) -> Result<(), Box<dyn std::error::Error>> {
     match &args.out {
         Some(path) => replace_file(path, |file| Ok(file.write_all(text.as_bytes())?))?,
         None => ui.result(text.trim_end()),
     }
+    Ok(())
+}
+
+/// Writes a schedule as a test.
+fn test(args: &ExportArgs, language: Language, scenario: Option<Scenario>, ui: &Ui) -> Outcome {
+    let (schedule, scenario) = scheduled(args, scenario)?;
+    put(args, &export_test::text(language, &scenario, &schedule, &program())?, ui)?;
     ui.note(&format!("a test of {} steps", schedule.steps.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what the nodes of a program read in a schedule as a script.
+fn script(args: &ExportArgs, scenario: Option<Scenario>, ui: &Ui) -> Outcome {
+    let (schedule, scenario) = scheduled(args, scenario)?;
+    put(args, &Told::of(&scenario, &schedule)?.script(), ui)?;
+    ui.note(&format!("a script of {} steps", schedule.steps.len()));
     Ok(ExitCode::SUCCESS)
 }
 

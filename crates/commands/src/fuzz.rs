@@ -17,6 +17,7 @@ use crate::files::{read_scenario, write_folder};
 use crate::logs::logs;
 use crate::minimize::{self, MinimizeArgs};
 use crate::permission;
+use crate::program;
 use crate::status::{Expect, Status};
 use crate::tolerance::Tolerance;
 use crate::ui::Ui;
@@ -195,7 +196,8 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     let mut summary = summarize(&args, &scenario, found.as_ref(), made);
     summary.programs = models.programs();
     if let Some(found) = &found {
-        let files = files(found, text, &summary)?;
+        let mut files = files(found, text, &summary)?;
+        files.extend(program::history(&scenario, &found.schedule));
         let files: Vec<(&str, String)> =
             files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
         write_folder(&args.out, Kind::Fuzzed, &[&args.scenario], &files)?;

@@ -200,6 +200,8 @@ pub(crate) fn run_until(
         ("original.jsonl", original.to_text()),
     ]);
     files.extend(done.others.iter().map(|(other, schedule)| (other.file.as_str(), schedule.to_text())));
+    let history = crate::program::history(&scenario, &done.schedule);
+    files.extend(history.as_ref().map(|(name, text)| (name.as_str(), text.clone())));
     write_folder(&args.out, Kind::Minimized, &inputs, &files)?;
     permission::wrote(&args.out, &scenario, ui);
     incumbent.done();

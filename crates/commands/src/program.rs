@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::text::{printable, shell_words};
-use demi_programs::{Trial, try_program};
+use demi_programs::{Told, Trial, try_program};
 use demi_schemas::summary::ProgramWork;
+use demi_schemas::{Scenario, Schedule};
 use serde_json::json;
 
 use crate::Outcome;
@@ -71,6 +72,13 @@ fn check(args: &CheckArgs, ui: &Ui) -> Outcome {
         ui.result(&text(&trial));
     }
     Ok(ExitCode::from(u8::from(!trial.wrong.is_empty())))
+}
+
+/// The history of the clients of a schedule, where the scenario's model is a program that runs as it is.
+pub(crate) fn history(scenario: &Scenario, schedule: &Schedule) -> Option<(String, String)> {
+    scenario.model.child().filter(|spec| spec.nodes.is_some())?;
+    let told = Told::of(scenario, schedule).ok()?;
+    Some(("history.jsonl".to_owned(), told.history()))
 }
 
 /// What processes did, in a line.

@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::book::{Book, Operation};
 use crate::history::History;
+use crate::lines::{Lines, Message};
 use crate::nodes::{Input, Local, Nodes, Root};
 use crate::services::{Part, REPLICAS, SERVICES, Sent, Service};
 use crate::settle::settle;
@@ -78,6 +79,7 @@ pub(crate) struct Shared {
     pub(crate) count: usize,
     pub(crate) clients: usize,
     pub(crate) parts: Vec<Part>,
+    pub(crate) lines: Lines,
     /// Whether the network loses messages: what did not come never comes.
     pub(crate) loses: bool,
     /// Nanoseconds that clocks go on before what is there in the end is read.
@@ -89,10 +91,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A line that a node reads.
-    pub(crate) fn line(&self, src: &str, to: usize, depth: u32, body: &str) -> Arc<str> {
-        let (src, dest) = (Value::from(src), Value::from(self.names[to].as_str()));
-        format!("{{\"id\":{depth},\"src\":{src},\"dest\":{dest},\"body\":{body}}}").into()
+    /// What a node takes when it is sent a message.
+    pub(crate) fn input(&self, src: &str, to: usize, depth: u32, body: &str) -> Input {
+        self.lines
+            .write(src, &self.names[to], depth, body)
+            .map_or(Input::Begin, |line| Input::Line(line.into()))
     }
 
     /// The parts of services, with their names.
@@ -217,28 +220,24 @@ impl ProgramModel {
     /// Where a line of a node goes, and what stands in it.
     fn addressed(&self, me: ActorId, line: &str) -> Result<Option<Addressed>, String> {
         let wrong = |what: &str| format!("the program writes {what}: {line}");
-        let message: Value = serde_json::from_str(line).map_err(|_| wrong("a line that is no JSON"))?;
-        let (Some(to), Some(body)) = (message.get("dest").and_then(Value::as_str), message.get("body"))
-        else {
-            return Err(wrong("a message without 'dest' and 'body'"));
-        };
+        let Message { src, dest: to, body } = self.shared.lines.read(line).map_err(wrong)?;
         // A node may pass on what another asked, under its name.
-        let from = match message.get("src").and_then(Value::as_str) {
-            Some(src) if src != self.name(me) => {
-                Some(self.find(src).ok_or_else(|| wrong("a message in the name of nobody who is there"))?)
-            }
-            _ => None,
+        let from = match src.as_str() {
+            "" => None,
+            src if src == self.name(me) => None,
+            src => Some(self.find(src).ok_or_else(|| wrong("a message in the name of nobody who is there"))?),
         };
         if to == INIT {
             return Ok(None);
         }
+        let to = to.as_str();
         let to = self.find(to).ok_or_else(|| match SERVICES.contains(&to) {
             true => wrong(&format!(
                 "to the service '{to}', which the scenario's [workload] does not name under 'services'"
             )),
             false => wrong("to somebody who is not there"),
         })?;
-        let to = self.routed(me, to, body);
+        let to = self.routed(me, to, &body);
         Ok(Some(Addressed { from, to, body: body.to_string().into() }))
     }
 
@@ -383,6 +382,7 @@ impl ProgramModel {
     fn answered(&self, book: &Book, process: u16, body: &str) -> Option<Book> {
         let body: Value = serde_json::from_str(body).ok()?;
         let open = book.open(process)?;
+        let body = self.shared.lines.answer(&open.f, body);
         // An answer to what it does not wait for any more says nothing new.
         if body.get("in_reply_to").and_then(Value::as_u64) != Some(open.id) {
             return None;
@@ -421,12 +421,11 @@ impl Model for ProgramModel {
         let (me, nodes) = (self.name(ctx.me()).to_owned(), &self.shared.names[..self.shared.count]);
         let body = json!({ "type": "init", "msg_id": 0, "node_id": me, "node_ids": nodes });
         let place = self.place(ctx.me()).unwrap_or_default();
-        let line =
-            |depth: u32, body: &Value| Input::Line(self.shared.line(INIT, place, depth, &body.to_string()));
-        self.step(state, None, line(0, &body), ctx);
+        let input = |depth: u32, body: &Value| self.shared.input(INIT, place, depth, &body.to_string());
+        self.step(state, None, input(0, &body), ctx);
         if let (Some(body), State::Node(local)) = (self.shared.workload.bootstrap(nodes), &*state) {
             let local = Arc::clone(local);
-            self.step(state, Some(local), line(1, &body), ctx);
+            self.step(state, Some(local), input(1, &body), ctx);
         }
     }
 
@@ -439,8 +438,8 @@ impl Model for ProgramModel {
             (State::Node(local), Msg::Body(body)) => {
                 let local = Arc::clone(local);
                 let place = self.place(ctx.me()).unwrap_or_default();
-                let line = self.shared.line(self.name(ctx.sender()), place, local.depth(), body);
-                self.step(state, Some(local), Input::Line(line), ctx);
+                let input = self.shared.input(self.name(ctx.sender()), place, local.depth(), body);
+                self.step(state, Some(local), input, ctx);
             }
             (State::Service(Served(service)), Msg::Body(body)) => {
                 let next = self.serve(service, body, ctx);

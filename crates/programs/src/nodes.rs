@@ -27,6 +27,8 @@ pub enum Input {
     Line(Arc<str>),
     /// Its clock goes on.
     Clock,
+    /// Nothing: it begins, and does what it does by itself.
+    Begin,
 }
 
 /// Files that a process left, by their path within its folder.
@@ -355,6 +357,7 @@ impl Nodes {
         let mut bytes = start.to_le_bytes().to_vec();
         match input {
             Input::Clock => bytes.push(0),
+            Input::Begin => bytes.push(2),
             Input::Line(text) => {
                 bytes.push(1);
                 bytes.extend_from_slice(text.as_bytes());
@@ -403,6 +406,7 @@ impl Nodes {
         match input {
             Input::Line(text) => process.deliver(text),
             Input::Clock => process.pass_time(),
+            Input::Begin => process.begun(),
         }
     }
 
@@ -455,6 +459,7 @@ impl Nodes {
         let input = match input {
             Input::Line(text) => text.to_string(),
             Input::Clock => "its clock goes on".to_owned(),
+            Input::Begin => "its beginning".to_owned(),
         };
         let told = |answer: &Answer| {
             format!(

@@ -40,7 +40,7 @@ const SHOWN: u64 = 2_000;
 /// Bytes of standard error that are kept of one step.
 const KEPT: u64 = 64 * 1024;
 /// Bytes of standard error that a process may write.
-const NOISE: u64 = 256 << 20;
+const NOISE: u64 = 64 << 20;
 /// Bytes of files that a node may have when it is killed.
 const DISK: u64 = 256 << 20;
 /// The shim's descriptors are above all that a program opens.

@@ -8,6 +8,7 @@ use demi_replay::{Names, Registry, Simulator, Visitor};
 use demi_schemas::summary::ProgramWork;
 use demi_schemas::{ChildModel, NetworkRule, Scenario, ScenarioError};
 
+use crate::lines::Lines;
 use crate::model::{ProgramModel, Shared};
 use crate::nodes::Nodes;
 use crate::process::Launch;
@@ -119,7 +120,7 @@ fn is_of_system(path: &Path) -> bool {
 }
 
 /// The model of a scenario that runs a program on these nodes.
-fn model(
+pub(crate) fn model(
     spec: &ChildModel,
     scenario: &Scenario,
     nodes: &Arc<Nodes>,
@@ -129,6 +130,13 @@ fn model(
     let count = spec.nodes.unwrap_or(1).max(1) as usize;
     let processes = scenario.workload.as_ref().and_then(|workload| workload.processes);
     let clients = processes.unwrap_or(count as u32).clamp(1, 1000);
+    let lines = Lines::new(scenario.lines.as_ref())?;
+    if let Some(name) = lines.lacks(workload.operations()) {
+        return Err(format!(
+            "[lines.requests] has no '{name}', which the workload '{}' asks for",
+            workload.name()
+        ));
+    }
     let parts = Shared::parts_of(&services(spec, scenario)?, count);
     let all: Vec<String> = (1..=count)
         .map(|node| format!("n{node}"))
@@ -150,6 +158,7 @@ fn model(
         names: all,
         count,
         clients: clients as usize,
+        lines,
         parts: parts.into_iter().map(|(_, part)| part).collect(),
         loses: scenario.network == NetworkRule::FifoLoss,
         settle: u64::from(seconds).saturating_mul(1_000_000_000),

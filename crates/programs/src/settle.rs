@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::book::Operation;
 use crate::checkers::canonical;
+use crate::lines::Message;
 use crate::model::{INIT, Shared};
 use crate::nodes::{Input, Local};
 use crate::services::{Part, Sent, Service};
@@ -81,14 +82,12 @@ fn unordered(value: &Value) -> Vec<String> {
     }
 }
 
-fn parts(line: &str) -> Option<(String, String, Value)> {
-    let mut message: Value = serde_json::from_str(line).ok()?;
-    let text = |name: &str| message.get(name)?.as_str().map(str::to_owned);
-    let (src, dest) = (text("src").unwrap_or_default(), text("dest")?);
-    Some((src, dest, message.get_mut("body")?.take()))
-}
-
 impl Settling<'_> {
+    fn parts(&self, line: &str) -> Option<(String, String, Value)> {
+        let Message { src, dest, body } = self.shared.lines.read(line).ok()?;
+        Some((src, dest, body))
+    }
+
     fn place(&self, name: &str) -> Option<usize> {
         self.shared.names[..self.shared.count].iter().position(|known| known == name)
     }
@@ -100,7 +99,7 @@ impl Settling<'_> {
         for (node, local) in self.locals.iter().enumerate() {
             for one in local.whole() {
                 let Input::Line(line) = one.input() else { continue };
-                let Some((src, _, body)) = parts(line) else { continue };
+                let Some((src, _, body)) = self.parts(line) else { continue };
                 if let Some(id) = body.get("in_reply_to").and_then(Value::as_u64) {
                     answered.insert((node, src.clone(), id), ());
                 }
@@ -111,7 +110,7 @@ impl Settling<'_> {
         for (node, local) in self.locals.clone().iter().enumerate() {
             let name = self.shared.names[node].clone();
             for line in local.whole().iter().flat_map(|one| &one.answer().lines) {
-                let Some((src, dest, body)) = parts(line) else { continue };
+                let Some((src, dest, body)) = self.parts(line) else { continue };
                 let src = if src.is_empty() { name.clone() } else { src };
                 if let Some(to) = self.place(&dest) {
                     let text = body.to_string();
@@ -160,11 +159,13 @@ impl Settling<'_> {
         }
         let name = self.shared.names[node].clone();
         for line in &local.answer().lines {
-            let (src, dest, body) = parts(line)?;
+            let (src, dest, body) = self.parts(line)?;
             if let Some(to) = self.place(&dest) {
                 let src = if src.is_empty() { name.clone() } else { src };
                 self.queue.push_back((src, to, body.to_string()));
             } else if dest == INIT {
+                let body =
+                    self.shared.lines.answer(self.shared.workload.final_read().unwrap_or_default(), body);
                 let id = body.get("in_reply_to").and_then(Value::as_u64);
                 if let Some((asked, answer)) = &mut self.asked[node]
                     && id == Some(*asked)
@@ -181,8 +182,8 @@ impl Settling<'_> {
 
     fn deliver(&mut self) -> Option<()> {
         while let Some((src, to, body)) = self.queue.pop_front() {
-            let line = self.shared.line(&src, to, self.locals[to].depth(), &body);
-            self.step(to, Input::Line(line))?;
+            let input = self.shared.input(&src, to, self.locals[to].depth(), &body);
+            self.step(to, input)?;
         }
         Some(())
     }
@@ -209,8 +210,8 @@ impl Settling<'_> {
         let body = self.shared.workload.request(&operation).ok()?.to_string();
         for node in 0..self.locals.len() {
             self.asked[node] = Some((id, None));
-            let line = self.shared.line(INIT, node, self.locals[node].depth(), &body);
-            self.step(node, Input::Line(line))?;
+            let input = self.shared.input(INIT, node, self.locals[node].depth(), &body);
+            self.step(node, input)?;
         }
         // It may have to ask others first, and to wait.
         for _ in 0..64 {

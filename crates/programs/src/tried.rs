@@ -7,6 +7,8 @@ use demi_schemas::{ChildModel, Scenario};
 use serde_json::json;
 
 use crate::error::ProgramError;
+use crate::lines::Lines;
+use crate::model::INIT;
 use crate::process::{Answer, Launch, Process};
 use crate::registry::{launches, workload};
 
@@ -45,6 +47,7 @@ struct Run {
 /// When the scenario does not say what is run.
 pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> Result<Trial, String> {
     let workload = workload(scenario)?;
+    let talk = Lines::new(scenario.lines.as_ref())?;
     let launches = launches(spec, scenario)?;
     let names: Vec<&str> = launches.iter().map(|(name, _)| name.as_str()).collect();
     let command = launches.first().map(|(_, launch)| launch.command.clone()).unwrap_or_default();
@@ -61,15 +64,13 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
     let (mut times, mut starts) = (Vec::new(), Vec::new());
     for (name, launch) in &launches {
         let body = json!({ "type": "init", "msg_id": 0, "node_id": name, "node_ids": names });
-        let line = |src: &str, body: &serde_json::Value| {
-            json!({ "id": 0, "src": src, "dest": name, "body": body }).to_string()
-        };
-        let mut lines = vec![line("c0", &body)];
+        let line = |src: &str, body: &serde_json::Value| talk.write(src, name, 0, &body.to_string());
+        let mut lines: Vec<String> = line(INIT, &body).into_iter().collect();
         let all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        lines.extend(workload.bootstrap(&all).map(|body| line("c0", &body)));
+        lines.extend(workload.bootstrap(&all).and_then(|body| line(INIT, &body)));
         for id in 1..=requests as u64 {
             let operation = workload.operation(id, id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7);
-            lines.push(line("c1", &workload.request(&operation)?));
+            lines.extend(line("c1", &workload.request(&operation)?));
         }
         let runs = run(launch, &lines).and_then(|first| Ok((first, run(launch, &lines)?)));
         let (first, second) = match runs {
@@ -96,8 +97,8 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
         trial.threads = trial.threads.max(first.threads);
         trial.steps += first.answers.len() + second.answers.len();
         let all = first.answers.iter().flat_map(|answer| &answer.lines);
-        trial.answered.0 +=
-            all.filter(|line| line.contains("in_reply_to")).count().saturating_sub(1).min(requests);
+        let to_client = |line: &&Arc<str>| talk.read(line).is_ok_and(|message| message.dest == "c1");
+        trial.answered.0 += all.filter(to_client).count().min(requests);
         trial.answered.1 += requests;
         if let Some(ended) = first.answers.iter().find_map(|answer| answer.ended.as_ref()) {
             trial.wrong.push(format!("{name} ended by itself: {ended}"));

@@ -104,6 +104,20 @@ impl Workload {
         WORKLOADS[self.kind as usize]
     }
 
+    /// Its operations, by the types of their requests.
+    #[must_use]
+    pub fn operations(&self) -> &'static [&'static str] {
+        match self.kind {
+            Kind::Echo => &["echo"],
+            Kind::UniqueIds => &["generate"],
+            Kind::Broadcast => &["broadcast", "read"],
+            Kind::GSet | Kind::GCounter | Kind::PnCounter => &["add", "read"],
+            Kind::LinKv => &["read", "write", "cas"],
+            Kind::Kafka => &["send", "poll", "commit_offsets", "list_committed_offsets"],
+            Kind::ListAppend | Kind::RwRegister => &["txn"],
+        }
+    }
+
     /// The operation of a number; `choice` is a uniformly random number.
     #[must_use]
     pub fn operation(&self, id: u64, choice: u64) -> Operation {

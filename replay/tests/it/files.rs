@@ -148,6 +148,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
     (head, tables, vec(mask, 0..3), of(fuzz_settings())).prop_map(|(head, tables, masks, fuzz)| Scenario {
         workload: None,
         process: None,
+        lines: None,
         model: head.0.into(),
         members: head.1,
         network: head.2,

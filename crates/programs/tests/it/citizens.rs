@@ -65,6 +65,30 @@ fn what_cannot_be_scheduled_is_named() {
         Fault::Half("half".into())
     );
     assert!(matches!(fault(&format!("{read}while True: print('x' * 1000, flush=True)")), Fault::Floods(100)));
+    assert!(matches!(fault(&format!("{read}while True: os.write(2, b'x' * 1000000)")), Fault::Noisy(64)));
+    assert_eq!(
+        fault(&format!("{read}import signal\nos.kill(int(os.readlink('/proc/self')), signal.SIGSTOP)\n")),
+        Fault::Stopped
+    );
+}
+
+/// A thread that logs by its timer, beside one that reads: its lines go where nobody takes them for messages, and nothing waits for it.
+#[test]
+fn what_logs_by_a_timer_is_scheduled() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import sys, threading, time\ndef log():\n    while True:\n        time.sleep(1)\n        print('alive', time.time(), file=sys.stderr, flush=True)\n\
+                threading.Thread(target=log, daemon=True).start()\nfor line in sys.stdin:\n    print(line.strip(), flush=True)";
+    let mut process = Process::start(&launch(folder.path(), text)).unwrap();
+    for round in 0..10 {
+        let answer = process.deliver(&round.to_string()).unwrap();
+        assert_eq!((answer.lines, answer.clock), (vec![Arc::from(round.to_string())], 0));
+    }
+    let answer = process.pass_time().unwrap();
+    assert!(answer.lines.is_empty() && !answer.wakes, "a minute of logging is silence");
+    assert!(answer.stderr.contains("alive"));
 }
 
 #[test]

@@ -11,7 +11,9 @@
 mod citizens;
 mod clocks;
 mod copies;
+mod examples;
 mod histories;
+mod raft;
 mod registers;
 mod transactions;
 mod workloads;

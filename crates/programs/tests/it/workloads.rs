@@ -1,6 +1,6 @@
 //! Programs that keep to their workload and programs that do not, run by random schedules.
 
-use std::fmt::Write;
+use std::path::Path;
 
 use demi_programs::WithPrograms;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
@@ -157,25 +157,35 @@ run(handle)"#;
     format!("{NODE}{}", rest.replace("HASTY", if hasty { "True" } else { "False" }))
 }
 
-struct Search<'a>(&'a Scenario, u64, u64);
+/// Random runs of one seed.
+pub(crate) struct Search<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seed: u64,
+    pub(crate) runs: u64,
+    pub(crate) deliveries: u64,
+}
 
 impl Visitor for Search<'_> {
     type Output = Option<Vec<String>>;
 
     fn visit<M: Model>(self, mut simulator: Simulator<M>) -> Self::Output {
-        let options = FuzzOptions {
-            seed: 1,
-            runs: self.1,
-            deliveries: self.2,
-            externals: None,
-            at_least: 0,
-            states: false,
-        };
-        fuzz(&mut simulator, self.0, &options, &mut |_| true).unwrap().map(|found| found.violation)
+        let options = FuzzOptions::new(self.seed, self.runs, self.deliveries);
+        fuzz(&mut simulator, self.scenario, &options, &mut |_| true).unwrap().map(|found| found.violation)
     }
 }
 
-/// What random runs of a program break, and what a scenario adds to it.
+/// The scenario of a program with three nodes, and what is added to it.
+pub(crate) fn scenario(folder: &Path, program: &str, workload: &str, network: &str, more: &str) -> Scenario {
+    let file = folder.join("node.py");
+    std::fs::write(&file, program).unwrap();
+    let file = file.display().to_string();
+    let text = format!(
+        "network = {network:?}\n[model]\ncommand = [\"python3\", {file:?}]\nnodes = 3\n[workload]\nname = {workload:?}\n{more}"
+    );
+    Scenario::parse(&text).unwrap()
+}
+
+/// What random runs of a program break.
 fn found(
     program: &str,
     workload: &str,
@@ -184,16 +194,9 @@ fn found(
     (runs, deliveries): (u64, u64),
 ) -> Option<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("node.py");
-    std::fs::write(&file, program).unwrap();
-    let mut text = format!(
-        "network = {network:?}\n[model]\ncommand = [\"python3\", {:?}]\nnodes = ",
-        file.display().to_string()
-    );
-    write!(text, "3\n[workload]\nname = {workload:?}\n{more}").unwrap();
-    let scenario = Scenario::parse(&text).unwrap();
+    let scenario = scenario(folder.path(), program, workload, network, more);
     let registry = WithPrograms::new(NoModels);
-    let found = registry.visit(&scenario, Search(&scenario, runs, deliveries)).unwrap();
+    let found = registry.visit(&scenario, Search { scenario: &scenario, seed: 1, runs, deliveries }).unwrap();
     assert_eq!(registry.fault(), None);
     found
 }
