@@ -137,6 +137,15 @@ fn every_status_that_is_promised_is_given() {
     desk.ends(1, 1, "replay short.jsonl --scenario bug.toml");
     desk.ends(3, 1, "replay exec --scenario mended.toml");
 
+    for (name, status) in [("fine", 0), ("broken", 1)] {
+        let answer = if status == 0 { "x" } else { "y" };
+        let line = |kind: &str, value: &str| {
+            format!("{{\"process\":0,\"type\":{kind:?},\"f\":\"echo\",\"value\":{value:?}}}\n")
+        };
+        fs::write(desk.at(name), line("invoke", "x") + &line("ok", answer)).unwrap();
+        desk.ends(status, 1, &format!("check-history {name} --workload echo"));
+    }
+
     desk.ends(0, 1, "minimize exec --scenario bug.toml --budget 2000r --out min");
     desk.ends(0, 1, "verify min");
     // The check of what is proven takes some hundred configurations.

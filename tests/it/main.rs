@@ -42,6 +42,7 @@ mod nats_daemon;
 mod otlp_daemon;
 mod otlp_grpc;
 mod output;
+mod programs;
 mod python_model;
 mod query;
 mod redaction;

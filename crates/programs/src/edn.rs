@@ -12,7 +12,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(usize, Value)>, HistoryError> {
     let mut reader = Reader { text, at: 0, line: 1 };
     let mut all = Vec::new();
     loop {
-        reader.blank()?;
+        reader.blank(0)?;
         if reader.peek().is_none() {
             return Ok(all);
         }
@@ -51,7 +51,7 @@ impl Reader<'_> {
     }
 
     /// Passes over spaces, commas, comments, and values that are left out.
-    fn blank(&mut self) -> Result<(), HistoryError> {
+    fn blank(&mut self, depth: u32) -> Result<(), HistoryError> {
         loop {
             match self.peek() {
                 Some(c) if c.is_whitespace() || c == ',' => {
@@ -60,7 +60,7 @@ impl Reader<'_> {
                 Some(';') => while self.next().is_some_and(|c| c != '\n') {},
                 Some('#') if self.text[self.at..].starts_with("#_") => {
                     self.at += 2;
-                    self.value(0)?;
+                    self.value(depth + 1)?;
                 }
                 _ => return Ok(()),
             }
@@ -71,7 +71,7 @@ impl Reader<'_> {
         if depth > DEPTH {
             return self.wrong("values lie too deep in each other");
         }
-        self.blank()?;
+        self.blank(depth)?;
         match self.peek() {
             None => self.wrong("the text ends in the middle of a value"),
             Some('[') => self.list(']', depth),
@@ -136,7 +136,7 @@ impl Reader<'_> {
         self.next();
         let mut all = Vec::new();
         loop {
-            self.blank()?;
+            self.blank(depth)?;
             if self.peek() == Some(close) {
                 self.next();
                 return Ok(Value::Array(all));
@@ -149,13 +149,13 @@ impl Reader<'_> {
         self.next();
         let mut all = Map::new();
         loop {
-            self.blank()?;
+            self.blank(depth)?;
             if self.peek() == Some('}') {
                 self.next();
                 return Ok(Value::Object(all));
             }
             let key = self.value(depth + 1)?;
-            self.blank()?;
+            self.blank(depth)?;
             if self.peek() == Some('}') {
                 return self.wrong("a key without a value");
             }

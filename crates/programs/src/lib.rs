@@ -29,8 +29,8 @@ pub use checkers::{
 pub use error::{Fault, ProgramError};
 pub use history::{Done, Fate, History, HistoryError};
 pub use model::{Judged, Msg, ProgramModel, Served, State};
-pub use nodes::{Disk, Input, Local, Nodes, Root, Work};
-pub use process::{Answer, Launch, Process};
+pub use nodes::{Input, Local, Nodes, Root, Work};
+pub use process::{Answer, Disk, Launch, Process};
 pub use registry::{WithPrograms, launches};
 pub use resolve::resolve;
 pub use services::SERVICES;

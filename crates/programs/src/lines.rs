@@ -5,7 +5,8 @@
 use demi_schemas::scenario::LinesSettings;
 use serde_json::{Map, Value, json};
 
-use crate::model::INIT;
+/// Who begins each node, and reads it in the end.
+pub(crate) const INIT: &str = "c0";
 
 /// A line in Maelstrom's terms.
 pub(crate) struct Message {

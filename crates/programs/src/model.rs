@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::book::{Book, Operation};
 use crate::history::History;
-use crate::lines::{Lines, Message};
+use crate::lines::{INIT, Lines, Message};
 use crate::nodes::{Input, Local, Nodes, Root};
 use crate::services::{Part, REPLICAS, SERVICES, Sent, Service};
 use crate::settle::settle;
@@ -23,8 +23,6 @@ use crate::workloads::Workload;
 
 /// The timer that lets the clock of a node go on.
 const CLOCK: Timer = Timer::named("clock").repeating();
-/// Who begins each node, and reads it in the end.
-pub(crate) const INIT: &str = "c0";
 /// What is there in the end is looked at where nobody waits for an answer, or each time that so many operations were done.
 const OFTEN: usize = 4;
 

@@ -4,7 +4,6 @@
 //! histories equally, so every history is executed once, whichever schedule comes to it. A process that has read a history waits in a
 //! pool, and goes on from there when a longer one is asked for.
 
-use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
@@ -14,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::ProgramError;
 use crate::pool::{Places, Spares};
-use crate::process::{Answer, Launch, Process};
+use crate::process::{Answer, Disk, Launch, Process};
 
 /// Every so many-th history that is executed is executed again, in a fresh process; and of those after the first thousand.
 const AGAIN: u64 = 50;
@@ -30,10 +29,6 @@ pub enum Input {
     /// Nothing: it begins, and does what it does by itself.
     Begin,
 }
-
-/// Files that a process left, by their path within its folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Disk(pub(crate) BTreeMap<String, Vec<u8>>);
 
 /// Where a process begins: with nothing, or with what a failed one left.
 #[derive(Debug)]
@@ -314,7 +309,10 @@ impl Nodes {
 
     /// A process that has read nothing.
     fn begun(&self, root: &Root) -> Result<Process, ProgramError> {
-        if root.incarnation == 0 { self.spares.take(root.node) } else { self.spares.begin_anew(root) }
+        match root.incarnation {
+            0 => self.spares.take(root.node),
+            incarnation => self.spares.begin_anew(root.node, incarnation, root.clock, &root.disk),
+        }
     }
 
     fn known(&self, digest: u128) -> Option<Arc<Answer>> {

@@ -8,8 +8,7 @@ use std::thread::JoinHandle;
 use rustc_hash::FxHashMap;
 
 use crate::error::ProgramError;
-use crate::nodes::Root;
-use crate::process::{Launch, Process};
+use crate::process::{Disk, Launch, Process};
 
 /// Processes that wait at histories, at most; and how many of them may be such that stay.
 const PLACES: usize = 64;
@@ -162,9 +161,15 @@ impl Spares {
     }
 
     /// A process that begins with what another left.
-    pub(crate) fn begin_anew(&self, root: &Root) -> Result<Process, ProgramError> {
+    pub(crate) fn begin_anew(
+        &self,
+        node: usize,
+        incarnation: u32,
+        clock: u64,
+        disk: &Disk,
+    ) -> Result<Process, ProgramError> {
         self.starts.fetch_add(1, Ordering::Relaxed);
-        Process::start_at(&self.common.launches[root.node], root)
+        Process::start_at(&self.common.launches[node], incarnation, clock, disk)
     }
 
     /// How many processes were started.

@@ -4,6 +4,7 @@
 //! reports when all threads wait. A process is *at rest* then. With several threads `/proc` has to agree, since a thread that was just woken by
 //! another still counts as waiting. Nothing is concluded from time that passes, but that a step which takes too long is an error.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,7 +22,6 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use crate::error::{Fault, ProgramError};
-use crate::nodes::{Disk, Root};
 use crate::resolve::seeded;
 
 /// The shim as a shared object; empty where it could not be compiled.
@@ -59,6 +59,10 @@ const POLLER: u32 = 2;
 const FORKED: u32 = 4;
 const CONNECTED: u32 = 8;
 const CROWDED: u32 = 16;
+
+/// Files that a process left, by their path within its folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disk(pub(crate) BTreeMap<String, Vec<u8>>);
 
 /// How a program is run.
 #[derive(Clone, Debug)]
@@ -247,13 +251,18 @@ impl Process {
     /// # Errors
     /// When it cannot be started, does not load the shim, or does not come to rest.
     pub fn start(launch: &Arc<Launch>) -> Result<Process, ProgramError> {
-        Process::start_at(launch, &Root::first(0))
+        Process::start_at(launch, 0, 0, &Disk::default())
     }
 
     /// Starts a program with what an earlier process of its node left, up to its first rest.
-    pub(crate) fn start_at(launch: &Arc<Launch>, root: &Root) -> Result<Process, ProgramError> {
+    pub(crate) fn start_at(
+        launch: &Arc<Launch>,
+        incarnation: u32,
+        clock: u64,
+        disk: &Disk,
+    ) -> Result<Process, ProgramError> {
         // Two incarnations of a node must not make the same identifiers.
-        let seed = launch.seed.wrapping_add(u64::from(root.incarnation).wrapping_mul(0x9e37_79b9));
+        let seed = launch.seed.wrapping_add(u64::from(incarnation).wrapping_mul(0x9e37_79b9));
         let failed = |what: String| ProgramError::Start { command: launch.command.join(" "), what };
         if SHIM.is_empty() {
             return Err(failed("this build has no shim: no C compiler was found when it was made".into()));
@@ -276,7 +285,7 @@ impl Process {
             copying: Mutex::default(),
         });
         let (written, errors) = home.errors().map_err(io)?;
-        write_files(&work, &root.disk).map_err(io)?;
+        write_files(&work, disk).map_err(io)?;
         let command = seeded(launch.command.clone(), seed);
         let (program, arguments) = command.split_first().ok_or_else(|| failed("no program".into()))?;
         let mut child = Command::new(program)
@@ -286,7 +295,7 @@ impl Process {
             .env("LD_PRELOAD", &shim)
             .env("DEMI_SHIM_SOCKET", &socket)
             .env("DEMI_SHIM_SEED", seed.to_string())
-            .env("DEMI_SHIM_CLOCK", root.clock.to_string())
+            .env("DEMI_SHIM_CLOCK", clock.to_string())
             .env("DEMI_SHIM_MEMORY", launch.memory.to_string())
             .env("DEMI_SHIM_CPU", CPU.fetch_add(1, Ordering::Relaxed).to_string())
             .current_dir(&work)
@@ -311,7 +320,7 @@ impl Process {
         };
         nonblocking(&stdin).and_then(|()| nonblocking(&stdout)).map_err(io)?;
         control.set_read_timeout(Some(PATIENCE)).map_err(io)?;
-        let report = Report { number: 0, clock: root.clock, earliest: NEVER, flags: 0, threads: 1 };
+        let report = Report { number: 0, clock, earliest: NEVER, flags: 0, threads: 1 };
         let mut process = Process {
             child,
             stdin,

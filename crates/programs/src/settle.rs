@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::book::Operation;
 use crate::checkers::canonical;
-use crate::lines::Message;
-use crate::model::{INIT, Shared};
+use crate::lines::{INIT, Message};
+use crate::model::Shared;
 use crate::nodes::{Input, Local};
 use crate::services::{Part, Sent, Service};
 

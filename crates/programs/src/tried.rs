@@ -7,8 +7,7 @@ use demi_schemas::{ChildModel, Scenario};
 use serde_json::json;
 
 use crate::error::ProgramError;
-use crate::lines::Lines;
-use crate::model::INIT;
+use crate::lines::{INIT, Lines};
 use crate::process::{Answer, Launch, Process};
 use crate::registry::{launches, workload};
 

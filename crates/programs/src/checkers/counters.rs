@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Anomaly;
+use super::anomaly::Anomaly;
 use crate::history::{Done, Fate};
 
 /// Ranges of sums that are kept apart; more are taken together, which only allows more.

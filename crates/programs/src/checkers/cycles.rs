@@ -11,7 +11,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-use super::{Anomaly, canonical};
+use super::anomaly::{Anomaly, canonical};
 use crate::history::{Done, Fate};
 
 /// What transactions are promised.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::{Anomaly, canonical};
+use super::anomaly::{Anomaly, canonical};
 use crate::history::{Done, Fate};
 
 /// Messages at an offset of a key.

@@ -4,8 +4,10 @@
 //! are linearized one after the other, each among those that began before any other of the rest ended, and a set of operations with
 //! a value that was left behind is not tried again.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
+
+use super::anomaly::canonical;
 
 /// What an operation does to a register.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,12 +57,10 @@ pub fn is_linearizable(operations: &[Interval]) -> bool {
     all.sort_by_key(|one| one.begin);
     let must = all.iter().filter(|one| one.end.is_some()).count();
     // Values as numbers, so that what was tried is small.
-    let mut table: Vec<Value> = vec![Value::Null];
+    let mut table: FxHashMap<String, usize> = FxHashMap::from_iter([(canonical(&Value::Null), 0)]);
     let mut of = |value: &Value| {
-        table.iter().position(|known| known == value).unwrap_or_else(|| {
-            table.push(value.clone());
-            table.len() - 1
-        })
+        let next = table.len();
+        *table.entry(canonical(value)).or_insert(next)
     };
     let actions: Vec<(u8, usize, usize)> = all
         .iter()

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-use super::{Anomaly, canonical};
+use super::anomaly::{Anomaly, canonical};
 use crate::history::{Done, Fate};
 
 /// Checks a set; `add` is what adding is called.

@@ -2,6 +2,7 @@
 
 use demi_programs::{History, Sums, WORKLOADS, Workload, sums};
 use demi_schemas::scenario::WorkloadSettings;
+use proptest::prelude::*;
 
 fn workload(name: &str) -> Workload {
     Workload::new(&WorkloadSettings { name: name.into(), ..WorkloadSettings::default() }).unwrap()
@@ -54,6 +55,8 @@ fn what_is_no_history_is_named_with_its_line() {
         (&"[".repeat(100_000), 1, "too deep"),
         ("\\", 1, "without 'process'"),
         ("#_", 1, "ends in the middle"),
+        (&"#_".repeat(100_000), 1, "too deep"),
+        (&"#a".repeat(100_000), 1, "too deep"),
     ] {
         let error = History::parse(text).unwrap_err();
         assert_eq!(error.line, line, "{text:.40}: {error}");
@@ -195,3 +198,45 @@ fn operations_of_every_workload_have_requests() {
         }
     }
 }
+
+proptest! {
+    /// Any text is a history or is refused, and any history is judged.
+    #[test]
+    fn no_text_ends_the_program(parts in prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..30)) {
+        if let Ok(history) = History::parse(&parts.concat()) {
+            for name in WORKLOADS {
+                workload(name).check(&history);
+            }
+        }
+    }
+}
+
+/// Pieces of histories.
+const PARTS: [&str; 26] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    "#{",
+    "#_",
+    "#a ",
+    "\"",
+    "\\u00e9",
+    "\\",
+    ";",
+    ":type :invoke ",
+    ":type :ok ",
+    ":type :info ",
+    ":f :read ",
+    ":f :txn ",
+    ":f :poll ",
+    ":process 1 ",
+    ":value ",
+    "[[:r 1 [1 2]]] ",
+    "[[:append 1 2] [:w 1 2]] ",
+    "[[:poll {\"k\" [[0 1] [2]]}] [:send 1 [3 4]]] ",
+    "{:type :invoke :f :txn :process 0 :value [[:r 1 nil]]}\n",
+    "{:type :ok :f :txn :process 0 :value [[:r 1 [1]] [:append 1 1]]}\n",
+    "é9.5e3N ",
+];

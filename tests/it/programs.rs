@@ -1,0 +1,123 @@
+//! The road of docs/programs.md: a program as it is, from a random run to the shortest schedule, its history and its script.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// A command in the project's folder, where the examples are; its status and what it prints.
+fn run(args: &[&str]) -> (i32, String) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output =
+        Command::cargo_bin("demi-lineage").unwrap().current_dir(root).arg("-q").args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap(), text + &String::from_utf8_lossy(&output.stderr))
+}
+
+fn json(args: &[&str]) -> Value {
+    let (status, text) = run(args);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {status} {error}: {text}"))
+}
+
+const SCENARIO: &str = "examples/programs/register.toml";
+
+#[test]
+fn a_program_as_it_is_comes_to_its_shortest_schedule() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (found, min) = (path("found"), path("min"));
+    let (status, text) = run(&["program", "check", "--scenario", SCENARIO, "--requests", "10"]);
+    assert_eq!(status, 0, "{text}");
+    let made = json(&[
+        "fuzz",
+        "--scenario",
+        SCENARIO,
+        "--seed",
+        "1",
+        "--runs",
+        "20",
+        "--deliveries",
+        "60",
+        "--out",
+        &found,
+        "--json",
+    ]);
+    assert_eq!(made["violation"][0], "lin-kv/not linearizable");
+    // What minimizing looks at does not depend on how many threads look.
+    let shortest = |out: &str, jobs: &str| {
+        let input = format!("{found}/schedule.jsonl");
+        json(&[
+            "minimize",
+            &input,
+            "--scenario",
+            SCENARIO,
+            "--out",
+            out,
+            "--budget",
+            "1500r",
+            "--jobs",
+            jobs,
+            "--json",
+        ])
+    };
+    let summary = shortest(&min, "1");
+    assert_eq!(summary["steps"], 6, "{summary}");
+    let programs = &summary["programs"];
+    assert!(programs["from_memory"].as_f64().unwrap() >= 0.75, "{programs}");
+    assert!(programs["starts"].as_u64().unwrap() * 100 <= programs["steps"].as_u64().unwrap(), "{programs}");
+    let other = path("other");
+    shortest(&other, "8");
+    let schedule = |folder: &str| std::fs::read_to_string(format!("{folder}/schedule.jsonl")).unwrap();
+    assert_eq!(schedule(&min), schedule(&other));
+    let replay = || {
+        let mut told =
+            json(&["replay", &format!("{min}/schedule.jsonl"), "--scenario", SCENARIO, "--strict", "--json"]);
+        told.as_object_mut().unwrap().remove("seconds");
+        told
+    };
+    let first = replay();
+    assert_eq!(first["verdict"], "violates", "{first}");
+    assert_eq!(first, replay());
+    let history = format!("{min}/history.jsonl");
+    let (status, text) = run(&["check-history", &history, "--workload", "lin-kv"]);
+    assert_eq!(status, 1, "{text}");
+    let (status, text) = run(&["check-history", &history, "--workload", "lin-kvs"]);
+    assert!(status == 2 && text.contains("did you mean 'lin-kv'"), "{text}");
+    let (status, text) = run(&["export", &min, "--format", "maelstrom-script"]);
+    assert!(status == 0 && text.contains("tell n2 ") && text.contains("start n3"), "{text}");
+    let trace = std::fs::read_to_string(format!("{min}/trace.md")).unwrap();
+    assert!(trace.contains("**n3** takes from c3"), "{trace}");
+}
+
+/// Every order of two operations is tried.
+#[test]
+fn a_program_is_explored() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("scenario.toml");
+    let operation = |to: &str, f: &str, id: u64, value: &str| {
+        format!(
+            "[[fuzz.program]]\nsend = {{ to = {to:?}, type = {f:?}, payload = '{{\"f\":{f:?},\"id\":{id},\"value\":{value}}}' }}\n"
+        )
+    };
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(SCENARIO)).unwrap();
+    let text = format!(
+        "{text}\n[fuzz]\nclient_messages = 0\n{}{}",
+        operation("c1", "write", 1, "[0,1]"),
+        operation("c2", "read", 2, "[0,null]")
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let out = folder.path().join("out").display().to_string();
+    let scenario = scenario.display().to_string();
+    let (status, text) =
+        run(&["explore", "--scenario", &scenario, "--depth", "9", "--bound", "3", "--out", &out]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("lin-kv/not linearizable"), "{text}");
+}
