@@ -56,7 +56,7 @@ fn what_is_no_history_is_named_with_its_line() {
         ("\\", 1, "without 'process'"),
         ("#_", 1, "ends in the middle"),
         (&"#_".repeat(100_000), 1, "too deep"),
-        (&"#a".repeat(100_000), 1, "too deep"),
+        (&"#a ".repeat(100_000), 1, "too deep"),
     ] {
         let error = History::parse(text).unwrap_err();
         assert_eq!(error.line, line, "{text:.40}: {error}");
