@@ -92,7 +92,10 @@ impl Scene {
             return Ok((scene, Moment::first(world)));
         }
         let mut first = Moment::first(world);
-        scene.settle(sim, &mut first, &mut Vec::new())?;
+        // What the test driver does at once leads to the beginning too.
+        let mut driven = Vec::new();
+        scene.settle(sim, &mut first, &mut driven)?;
+        scene.before.extend(driven);
         Ok((scene, first))
     }
 

@@ -42,6 +42,35 @@ impl Visitor for Recorded<'_> {
     }
 }
 
+/// Explores from the beginning, and replays what is found from nothing on.
+struct Driven<'a>(&'a Scenario);
+
+impl Visitor for Driven<'_> {
+    type Output = usize;
+
+    fn visit<M: Model>(self, mut sim: Simulator<M>) -> usize {
+        let (scene, first) = Scene::of(&mut sim, self.0, Some(0), 1).unwrap();
+        let bounds = Bounds { cost: Cost::Deviation, most: Spent { cost: 2, faults: 0, steps: 12 } };
+        let options = ExploreOptions { all: true, ..ExploreOptions::default() };
+        let explored = explore(&mut sim, (&scene, first), bounds, options, &mut |_| true).unwrap();
+        for finding in &explored.findings {
+            let parts = (self.0, &scene.program);
+            let run = written(&mut sim, parts, &finding.choices, &finding.violations, Made::default());
+            let options = ReplayOptions { rule: self.0.network, strict: true, interval: 1 };
+            assert_eq!(replay(&mut sim, &run.schedule, &options).unwrap().verdict, Verdict::Violates);
+        }
+        explored.findings.len()
+    }
+}
+
+#[test]
+fn what_a_test_driver_does_at_once_is_of_the_execution_that_is_found() {
+    let driver = "[[fuzz.program]]\nsend = { to = \"coordinator\", type = \"Begin\", payload = \"Begin(tx1,participant-1)\" }\n";
+    let text = format!("{}\n{driver}", include_str!("../../../../replay/scenarios/two-phase.toml"));
+    let scenario = Scenario::parse(&text).unwrap();
+    assert!(with_model(&scenario, Driven(&scenario)).unwrap() > 0);
+}
+
 #[test]
 fn a_recorded_violation_is_found_again_without_a_deviation() {
     for (name, seed) in [("raft-46", 1), ("raft-45", 2), ("raft-66", 1), ("raft-58b", 1)] {
