@@ -48,7 +48,8 @@ fn every_piece_of_code_is_part_of_an_example() {
 #[test]
 fn every_file_that_the_chapter_names_is_there() {
     let chapter = read("../docs/writing-a-model.md");
-    let named = chapter.split('`').filter(|word| word.starts_with("replay/") && !word.contains(' '));
+    let place = |word: &&str| ["replay/", "models/"].iter().any(|folder| word.starts_with(folder));
+    let named = chapter.split('`').filter(place).filter(|word| !word.contains(' '));
     let mut count = 0;
     for file in named {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file).exists(), "{file}");
