@@ -1,7 +1,6 @@
 //! `demi-lineage check-history`: whether a history has the property of a workload, by the checkers alone.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use demi_common::text::printable;
 use demi_programs::{History, Workload};
@@ -9,6 +8,8 @@ use demi_schemas::scenario::WorkloadSettings;
 use serde_json::json;
 
 use crate::Outcome;
+use crate::files::text_of;
+use crate::status::Status;
 use crate::ui::Ui;
 
 /// Arguments of `check-history`.
@@ -40,7 +41,7 @@ pub fn run(args: &CheckHistoryArgs, ui: &Ui) -> Outcome {
     };
     let workload = Workload::new(&settings)?;
     let path = args.history.display();
-    let text = std::fs::read_to_string(&args.history).map_err(|error| format!("{path}: {error}"))?;
+    let text = text_of(&args.history).map_err(|error| format!("{path}: {error}"))?;
     let history = History::parse(&text).map_err(|error| format!("{path}: {error}"))?;
     let found = workload.check(&history);
     let operations = history.operations().len();
@@ -60,5 +61,8 @@ pub fn run(args: &CheckHistoryArgs, ui: &Ui) -> Outcome {
             found.iter().map(|one| format!("{}: {}", one.name, printable(&one.told))).collect();
         ui.result(&format!("{}\n{operations} operations, {} anomalies", told.join("\n"), found.len()));
     }
-    Ok(ExitCode::from(u8::from(!found.is_empty())))
+    Ok(match found.is_empty() {
+        true => Status::There.into(),
+        false => Status::NotThere.into(),
+    })
 }

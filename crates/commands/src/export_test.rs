@@ -174,16 +174,29 @@ fn rust(scenario: &Scenario, schedule: &Schedule, program: &str) -> Result<Strin
 /// The library of the program that runs, as a name in Rust.
 fn library(program: &str) -> String {
     let name: String = program.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    match name.as_str() {
-        "demi_commands" => "my_crate".to_owned(),
-        own if crate::new_model::checked_name(own).is_ok() => name,
-        _ => "my_crate".to_owned(),
+    // This project's own program is nobody's library.
+    match crate::new_model::checked_name(&name) {
+        Ok(own) => own,
+        Err(_) => "my_crate".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_library_is_that_of_a_program_of_ones_own() {
+        for (program, expected) in [
+            ("my-lock", "my_lock"),
+            ("demi-lineage", "my_crate"),
+            ("demi-mine", "my_crate"),
+            ("9", "my_crate"),
+            ("match", "my_crate"),
+        ] {
+            assert_eq!(library(program), expected, "{program}");
+        }
+    }
 
     #[test]
     fn names_are_identifiers() {

@@ -17,7 +17,7 @@ pub(crate) fn opened(path: &Path) -> std::io::Result<File> {
     }
 }
 
-fn text_of(path: &Path) -> std::io::Result<String> {
+pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
     std::io::read_to_string(opened(path)?)
 }
 

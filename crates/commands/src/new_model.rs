@@ -46,16 +46,19 @@ pub(crate) fn checked_name(name: &str) -> Result<String, String> {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(good) || name.len() > 64 {
         return Err("a name has at most 64 letters, digits, '-' and '_', and begins with a letter".into());
     }
-    if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
+    let lower = name.to_ascii_lowercase();
+    // Two packages of one name and version do not fit into a lock file.
+    if lower.starts_with("demi-") || lower.starts_with("demi_") {
+        return Err(format!("'{name}' begins as the crates do that the project needs"));
+    }
+    if RESERVED.contains(&lower.as_str()) {
         return Err(format!("'{name}' is a word of the language or a crate that the project needs"));
     }
     Ok(name.to_owned())
 }
 
-/// Names that no crate of one's own can have here: the library itself, what Cargo makes, and words of Rust.
-const RESERVED: [&str; 48] = [
-    "demi-commands",
-    "demi_commands",
+/// Names that no crate of one's own can have here: what Cargo makes, and words of Rust.
+const RESERVED: [&str; 46] = [
     "proptest",
     "test",
     "core",

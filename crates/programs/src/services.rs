@@ -28,6 +28,19 @@ pub(crate) enum Part {
     Replica(usize),
 }
 
+impl Part {
+    /// The service, by its name.
+    pub(crate) fn service(self) -> &'static str {
+        let [lin_kv, seq_kv, lww_kv, lin_tso] = SERVICES;
+        match self {
+            Part::LinKv => lin_kv,
+            Part::Master | Part::Follower(_) => seq_kv,
+            Part::Replica(_) => lww_kv,
+            Part::LinTso => lin_tso,
+        }
+    }
+}
+
 /// When a value was written: the replica's counter, and the replica.
 type Stamp = (u64, usize);
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
 use crate::book::Operation;
@@ -14,7 +14,7 @@ use crate::checkers::canonical;
 use crate::lines::{INIT, Message};
 use crate::model::Shared;
 use crate::nodes::{Input, Local};
-use crate::services::{Part, Sent, Service};
+use crate::services::{SERVICES, Sent, Service};
 
 /// Steps of nodes at most.
 const STEPS: usize = 50_000;
@@ -47,15 +47,8 @@ pub(crate) fn settle(shared: &Shared, locals: &[Arc<Local>], services: &[&Servic
         asked: vec![None; locals.len()],
         steps: 0,
     };
-    for (name, of) in [("lin-kv", 0), ("seq-kv", 1), ("lww-kv", 2), ("lin-tso", 3)] {
-        let parts = services.iter().copied().filter(|service| {
-            of == match service.part() {
-                Part::LinKv => 0,
-                Part::Master | Part::Follower(_) => 1,
-                Part::Replica(_) => 2,
-                Part::LinTso => 3,
-            }
-        });
+    for name in SERVICES {
+        let parts = services.iter().copied().filter(|service| service.part().service() == name);
         if let Some(merged) = Service::merged(parts) {
             settling.services.insert(name, merged);
         }
@@ -95,13 +88,13 @@ impl Settling<'_> {
     /// What was sent and never came: it comes now, in the order of its senders, unless the network loses messages.
     fn find_pending(&mut self) {
         let mut taken: FxHashMap<(String, usize, String), usize> = FxHashMap::default();
-        let mut answered: FxHashMap<(usize, String, u64), ()> = FxHashMap::default();
+        let mut answered: FxHashSet<(usize, String, u64)> = FxHashSet::default();
         for (node, local) in self.locals.iter().enumerate() {
             for one in local.whole() {
                 let Input::Line(line) = one.input() else { continue };
                 let Some((src, _, body)) = self.parts(line) else { continue };
                 if let Some(id) = body.get("in_reply_to").and_then(Value::as_u64) {
-                    answered.insert((node, src.clone(), id), ());
+                    answered.insert((node, src.clone(), id));
                 }
                 *taken.entry((src, node, body.to_string())).or_default() += 1;
             }
@@ -121,7 +114,7 @@ impl Settling<'_> {
                     }
                 } else if let Some(id) = body.get("msg_id").and_then(Value::as_u64)
                     && self.services.contains_key(dest.as_str())
-                    && !answered.contains_key(&(node, dest.clone(), id))
+                    && !answered.contains(&(node, dest.clone(), id))
                 {
                     requests.push((node, dest, id, body));
                 }

@@ -161,7 +161,7 @@ type Log = (Option<PathBuf>, String);
 /// is found.
 ///
 /// Files are of one log where the log itself is among them; numbers behind the usual endings of logs (`a.log.1`) say it too. Numbers
-/// before the ending (`a.1.log`) count up with some programs that rotate and down with others: the files' own stamps say which.
+/// count up with some programs that rotate and down with others: the files' own stamps say which, and without any a greater one is older.
 pub(super) fn oldest_first(
     paths: &mut [PathBuf],
     begins: impl Fn(&Path) -> Option<String>,

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use demi_common::owned;
+use regex::bytes::Regex;
 
 use super::order;
 use crate::ReadError;
@@ -250,6 +252,11 @@ fn is_log_name(name: &str) -> bool {
         || order::Rotation::of(&name).is_some_and(|rotation| is_log(rotation.log()))
 }
 
+/// A date with a time of day.
+static STAMP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[T _-](\d\d):?(\d\d):?(\d\d)(?:[.,](\d+))?").ok()
+});
+
 /// The first date with a time of day in the beginning of a file, in a form whose text sorts as its times do.
 fn first_stamp(path: &Path) -> Option<String> {
     if !path.is_file() {
@@ -259,10 +266,7 @@ fn first_stamp(path: &Path) -> Option<String> {
     let mut start = Vec::with_capacity(BEGINNING);
     // What is damaged further on may have begun well.
     let _ = stream.take(BEGINNING as u64).read_to_end(&mut start);
-    let stamp =
-        regex::bytes::Regex::new(r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[T _-](\d\d):?(\d\d):?(\d\d)(?:[.,](\d+))?")
-            .ok()?;
-    let found = stamp.captures(&start)?;
+    let found = STAMP.as_ref()?.captures(&start)?;
     let parts =
         found.iter().skip(1).flatten().map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned());
     Some(parts.collect::<Vec<_>>().join(" "))

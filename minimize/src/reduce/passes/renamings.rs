@@ -4,6 +4,7 @@
 //! out, the rest is impossible as it stands, and possible with the parts exchanged. The model need not call its actors interchangeable: what
 //! comes out is run, and counts only where it violates.
 
+use demi_replay::names::TextId;
 use demi_replay::script::{Act, Want};
 use demi_replay::{ActorId, Model, OUTSIDE};
 
@@ -20,7 +21,7 @@ pub fn search<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy]) {
 fn one<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy]) -> bool {
     let best = reducer.best.clone();
     let (acts, first) = (&best.acts, best.pinned);
-    let pool = reducer.engine.problem.raw.clone();
+    let problem = reducer.engine.problem.clone();
     let pairs = alike(acts);
     // Names stand in contents, so the same content never comes from another actor.
     let by_type = |policy: &&Policy| !matches!(policy.matcher, Matcher::Payload | Matcher::Exact);
@@ -31,7 +32,7 @@ fn one<M: Model>(reducer: &mut Reducer<'_, M>, policies: &[Policy]) -> bool {
         for from in first..=acts.len() - width {
             let mut before = None;
             for pair in &pairs {
-                let rest = renamed(&acts[from..], width, *pair, &acts[..from], &pool);
+                let rest = renamed(&acts[from..], width, *pair, &acts[..from], &problem.raw);
                 for policy in &policies {
                     if reducer.ended() || left == 0 {
                         return false;
@@ -65,7 +66,7 @@ fn widths(acts: usize) -> Vec<usize> {
 
 /// Pairs of actors that take something of one type.
 fn alike(acts: &[Act]) -> Vec<(ActorId, ActorId)> {
-    let mut takes: Vec<(ActorId, Vec<demi_replay::names::TextId>)> = Vec::new();
+    let mut takes: Vec<(ActorId, Vec<TextId>)> = Vec::new();
     for act in acts {
         let Act::Deliver(want) = act else { continue };
         match takes.iter_mut().find(|(actor, _)| *actor == want.to) {
