@@ -144,10 +144,13 @@ fn a_result_that_overtakes_is_told() {
     let schedule = schedule(&folder);
     let found = with_model(&scenario, Minimize(&schedule, options(5_000, NetworkRule::Fifo))).unwrap();
     assert_eq!(with_model(&scenario, Unschedulable(&found.schedule)).unwrap(), None);
+    // The violation needs an executor, and the master launches one after it has told the worker that it is registered.
     let mut overtaking = found.schedule.clone();
-    let finished = |s: &demi_schemas::Step| s.payload.as_deref().is_some_and(|p| p.ends_with("RUNNING)"));
-    let at = overtaking.steps.iter().position(finished).unwrap();
+    let told = |s: &demi_schemas::Step| s.payload.as_deref() == Some("RegisteredWorker");
+    let launched = |s: &demi_schemas::Step| s.payload.as_deref().is_some_and(|p| p.starts_with("LaunchExecutor("));
+    let worker = overtaking.steps.iter().find(|step| launched(step)).unwrap().to.clone();
+    let at = overtaking.steps.iter().position(|step| told(step) && step.to == worker).unwrap();
     overtaking.steps.remove(at);
     let why = with_model(&scenario, Unschedulable(&overtaking)).unwrap().unwrap();
-    assert!(why.contains("FINISHED") && why.contains("stands behind"), "{why}");
+    assert!(why.contains("LaunchExecutor") && why.contains("stands behind"), "{why}");
 }
