@@ -147,7 +147,8 @@ fn a_result_that_overtakes_is_told() {
     // The violation needs an executor, and the master launches one after it has told the worker that it is registered.
     let mut overtaking = found.schedule.clone();
     let told = |s: &demi_schemas::Step| s.payload.as_deref() == Some("RegisteredWorker");
-    let launched = |s: &demi_schemas::Step| s.payload.as_deref().is_some_and(|p| p.starts_with("LaunchExecutor("));
+    let launched =
+        |s: &demi_schemas::Step| s.payload.as_deref().is_some_and(|p| p.starts_with("LaunchExecutor("));
     let worker = overtaking.steps.iter().find(|step| launched(step)).unwrap().to.clone();
     let at = overtaking.steps.iter().position(|step| told(step) && step.to == worker).unwrap();
     overtaking.steps.remove(at);

@@ -1,0 +1,283 @@
+//! The numbered journal.
+//!
+//! All shared state is `journal/N.json`, N = 1, 2, 3 and so on. Whoever wants to change it creates N + 1; who loses that race reads what the winner
+//! wrote, and decides again. An entry is a line of JSON and a line with the BLAKE3 of the first, so that one that is damaged is known as such.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::{SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Entry, Event, JOURNAL_VERSION, MOST_BYTES, Told};
+use crate::fold::State;
+use crate::objects::Objects;
+
+/// After how many entries somebody writes down what they come to.
+pub const SNAPSHOT_EVERY: u64 = 500;
+/// How many snapshots are kept.
+const SNAPSHOTS: usize = 2;
+/// Compression of snapshots.
+const LEVEL: i32 = 3;
+/// Largest snapshot that is read.
+const MOST_SNAPSHOT: u64 = 4 << 30;
+
+/// An error of the journal.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// An entry is not as it was written.
+    #[error(
+        "entry {n} of the journal is damaged: {why}; nothing is written until it is repaired from a backup"
+    )]
+    Damaged {
+        /// Its number.
+        n: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An entry of a later version.
+    #[error(
+        "entry {n} of the journal is of version {found}, and this program understands {JOURNAL_VERSION}: use a newer program"
+    )]
+    Newer {
+        /// Its number.
+        n: u64,
+        /// Its version.
+        found: u32,
+    },
+    /// What was decided does not fit into an entry.
+    #[error("an entry of {0} bytes is too large")]
+    TooLarge(usize),
+    /// The system says no.
+    #[error("the journal cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sum {
+    blake3: String,
+}
+
+/// The name of an entry.
+fn name(n: u64) -> String {
+    format!("journal/{n:020}.json")
+}
+
+fn snapshot_name(n: u64) -> String {
+    format!("snapshot/{n:020}.json.zst")
+}
+
+/// An entry as it is written.
+fn written(entry: &Entry) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(entry).unwrap_or_default();
+    let sum = Sum { blake3: blake3::hash(&bytes).to_hex().to_string() };
+    bytes.push(b'\n');
+    bytes.extend(serde_json::to_vec(&sum).unwrap_or_default());
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Reads an entry.
+fn read(n: u64, bytes: &[u8]) -> Result<Entry, JournalError> {
+    let damaged = |why: &str| JournalError::Damaged { n, why: why.to_owned() };
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it has no end"))?;
+    let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+    let sum: Sum = serde_json::from_slice(rest).map_err(|_| damaged("it has no digest"))?;
+    if sum.blake3 != blake3::hash(line).to_hex().as_str() {
+        return Err(damaged("its digest is another one"));
+    }
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    let version: Version = serde_json::from_slice(line).map_err(|e| damaged(&e.to_string()))?;
+    if version.v > JOURNAL_VERSION {
+        return Err(JournalError::Newer { n, found: version.v });
+    }
+    let entry: Entry = serde_json::from_slice(line).map_err(|e| damaged(&e.to_string()))?;
+    if entry.n != n {
+        return Err(damaged(&format!("it says that it is entry {}", entry.n)));
+    }
+    Ok(entry)
+}
+
+/// A reader and writer of the journal.
+pub struct Journal<O> {
+    objects: O,
+    by: String,
+    state: State,
+    conflicts: u64,
+}
+
+/// Makes tags of one process differ.
+static TAGS: AtomicU64 = AtomicU64::new(0);
+
+impl<O: Objects> Journal<O> {
+    /// Reads the journal that lies in `objects`; there may be none. `by` is who writes.
+    ///
+    /// # Errors
+    /// When an entry cannot be read or is not understood.
+    pub fn open(objects: O, by: impl Into<String>) -> Result<Self, JournalError> {
+        let state = latest_snapshot(&objects)?.unwrap_or_default();
+        let mut journal = Journal { objects, by: by.into(), state, conflicts: 0 };
+        journal.follow()?;
+        Ok(journal)
+    }
+
+    /// What the journal comes to, as far as it was read.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn objects(&self) -> &O {
+        &self.objects
+    }
+
+    /// Who writes.
+    #[must_use]
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// How often somebody else was faster.
+    #[must_use]
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts
+    }
+
+    /// Takes in what others have written; how many entries that were.
+    ///
+    /// # Errors
+    /// When an entry cannot be read or is not understood.
+    pub fn follow(&mut self) -> Result<u64, JournalError> {
+        let mut read_now = 0;
+        while let Some(entry) = self.entry(self.state.last() + 1)? {
+            self.state.apply(&entry);
+            read_now += 1;
+        }
+        Ok(read_now)
+    }
+
+    /// An entry, if it is there.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not understood.
+    pub fn entry(&self, n: u64) -> Result<Option<Entry>, JournalError> {
+        self.objects.read(&name(n))?.map(|bytes| read(n, &bytes)).transpose()
+    }
+
+    /// Writes what `decide` makes of the state as one entry, after everything that is there. It is asked again whenever somebody else was faster. The
+    /// number of the entry, or nothing where there was nothing to decide. When it returns, the entry outlives a power cut.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written, or too much was decided at once.
+    pub fn commit(
+        &mut self,
+        mut decide: impl FnMut(&State) -> Vec<Event>,
+    ) -> Result<Option<u64>, JournalError> {
+        loop {
+            self.follow()?;
+            let events = decide(&self.state);
+            if events.is_empty() {
+                return Ok(None);
+            }
+            let n = self.state.last() + 1;
+            let entry = Entry {
+                v: JOURNAL_VERSION,
+                n,
+                by: self.by.clone(),
+                tag: self.tag(),
+                at: Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
+                events: events.into_iter().map(|event| Told::Known(event.bounded())).collect(),
+            };
+            if self.write(&entry)? {
+                return Ok(Some(n));
+            }
+            self.conflicts += 1;
+        }
+    }
+
+    /// Whether this entry is the one of its number now.
+    fn write(&mut self, entry: &Entry) -> Result<bool, JournalError> {
+        let bytes = written(entry);
+        if bytes.len() > MOST_BYTES {
+            return Err(JournalError::TooLarge(bytes.len()));
+        }
+        let created = self.objects.create(&name(entry.n), &bytes);
+        let won = match created {
+            Ok(true) => true,
+            // A name is taken though the answer was lost: by its tag an entry knows whose it is.
+            Ok(false) => self.is_own(entry)?,
+            Err(error) => match self.is_own(entry) {
+                Ok(true) => true,
+                _ => return Err(error.into()),
+            },
+        };
+        if won {
+            // What is applied is what others read.
+            let entry = read(entry.n, &bytes)?;
+            self.state.apply(&entry);
+            self.snapshot();
+        }
+        Ok(won)
+    }
+
+    fn is_own(&self, entry: &Entry) -> Result<bool, JournalError> {
+        let there = self.entry(entry.n)?;
+        Ok(there.is_some_and(|there| there.by == entry.by && there.tag == entry.tag))
+    }
+
+    fn tag(&self) -> String {
+        let count = TAGS.fetch_add(1, Ordering::Relaxed).to_le_bytes();
+        let time = Utc::now().timestamp_nanos_opt().unwrap_or(0).to_le_bytes();
+        let process = std::process::id().to_le_bytes();
+
+        crate::id::hex_of(&[self.by.as_bytes(), &count, &time, &process])
+    }
+
+    /// Writes down what the journal comes to, now and then. It only makes a start faster, so that it may fail.
+    fn snapshot(&self) {
+        let n = self.state.last();
+        if !n.is_multiple_of(SNAPSHOT_EVERY) {
+            return;
+        }
+        let Ok(text) = serde_json::to_vec(&self.state) else { return };
+        let sum = Sum { blake3: blake3::hash(&text).to_hex().to_string() };
+        let mut bytes = serde_json::to_vec(&sum).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes.extend(text);
+        let Ok(packed) = zstd::encode_all(&*bytes, LEVEL) else { return };
+        let written = self.objects.create(&snapshot_name(n), &packed);
+        let Ok(names) = self.objects.list("snapshot") else { return };
+        if written.is_ok() && names.len() > SNAPSHOTS {
+            for old in &names[..names.len() - SNAPSHOTS] {
+                let _ = self.objects.remove(&format!("snapshot/{old}"));
+            }
+        }
+    }
+}
+
+/// The last snapshot that can be read.
+fn latest_snapshot(objects: &impl Objects) -> Result<Option<State>, JournalError> {
+    for file in objects.list("snapshot")?.iter().rev() {
+        let Some(packed) = objects.read(&format!("snapshot/{file}"))? else { continue };
+        let unpack = || -> Option<State> {
+            let mut bytes = Vec::new();
+            let reader = zstd::Decoder::new(&*packed).ok()?;
+            io::copy(&mut io::Read::take(reader, MOST_SNAPSHOT), &mut bytes).ok()?;
+            let end = bytes.iter().position(|byte| *byte == b'\n')?;
+            let sum: Sum = serde_json::from_slice(&bytes[..end]).ok()?;
+            let text = &bytes[end + 1..];
+            (sum.blake3 == blake3::hash(text).to_hex().as_str()).then(|| serde_json::from_slice(text).ok())?
+        };
+        // One of an older program, or a damaged one: the journal has all of it.
+        if let Some(state) = unpack() {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}

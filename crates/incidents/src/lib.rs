@@ -1,0 +1,29 @@
+//! Incidents, and the bugs that they are occurrences of.
+//!
+//! An *incident* is one violation, a *bug* is what incidents have in common, *work* is what the machine does about an incident, and *status* is what
+//! people have said about a bug. All that is shared is a numbered [journal](journal), whose only primitive is to take a name once. What it says comes
+//! to a [`State`] by a pure fold, and what is to be done next is a pure [decision](decide) on that state and on what somebody sees.
+//!
+//! ```text
+//! who opens, works, tells, or says something ──► decide(state, seen) ──► entry N + 1 ──► fold ──► state
+//!                                                     ▲                     │ somebody else was faster: read, decide again
+//!                                                     └─────────────────────┘
+//! ```
+
+pub mod class;
+pub mod decide;
+pub mod event;
+pub mod fold;
+pub mod group;
+mod id;
+pub mod journal;
+pub mod models;
+pub mod objects;
+pub mod text;
+mod version;
+
+pub use fold::{Bug, Incident, State, Status, Work};
+pub use id::{IncidentId, NoId, digest_of, hex_of};
+pub use journal::{Journal, JournalError};
+pub use objects::{LocalFolder, Objects};
+pub use version::compare;

@@ -1,0 +1,7 @@
+//! The journal under many writers, kills and power cuts.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
+mod disk;
+mod interleavings;
+mod on_disk;
