@@ -11,7 +11,7 @@ fn main() {
     let made = linux
         && cc::Build::new().opt_level(2).cargo_metadata(false).try_get_compiler().is_ok_and(|compiler| {
             let mut command = compiler.to_command();
-            command.args(["-O2", "-fPIC", "-shared", "-Wall", "-o"]).arg(&shim);
+            command.args(["-O2", "-fPIC", "-shared", "-Wall", "-ftls-model=initial-exec", "-o"]).arg(&shim);
             command.args(["shim/shim.c", "-ldl", "-lpthread"]);
             command.status().is_ok_and(|status| status.success())
         });

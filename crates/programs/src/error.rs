@@ -59,6 +59,15 @@ pub enum Fault {
     /// It opens a connection.
     #[error("opens a network connection: messages are its only way to others")]
     Connects,
+    /// It becomes another program.
+    #[error("replaces itself by another program: name that one in the scenario's command")]
+    Replaced,
+    /// The system does not let its calls be filtered.
+    #[error("cannot be run here: the system refuses filters of system calls (seccomp)")]
+    Untrapped,
+    /// It uses timers that start threads.
+    #[error("uses timers that start threads (SIGEV_THREAD), which are not scheduled")]
+    Timed,
     /// It has too many threads.
     #[error("has more than 512 threads")]
     Crowded,

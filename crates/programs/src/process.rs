@@ -1,8 +1,9 @@
 //! One process of a program, and the steps that it takes: a line that it reads, or its clock going on.
 //!
-//! The shim (`shim/shim.c`) is loaded into the process. It answers every question about the time, ends waits when the scheduler says so, and
-//! reports when all threads wait. A process is *at rest* then. With several threads `/proc` has to agree, since a thread that was just woken by
-//! another still counts as waiting. Nothing is concluded from time that passes, but that a step which takes too long is an error.
+//! The shim (`shim/shim.c`) is loaded into the process. It answers every question about the time, lets one thread run after the other, ends
+//! waits when the scheduler says so, and reports when all threads wait: the process is *at rest* then. `/proc` is asked only where a report does not come: a
+//! thread may wait for something that the shim does not know. Nothing is concluded from time that passes, but that a step which takes
+//! too long is an error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
@@ -33,8 +36,6 @@ const NEVER: u64 = u64::MAX;
 const BEHIND: u64 = 1_000;
 /// Sleepers with unread input are woken so often.
 const PUSHES: u32 = 64;
-/// Bytes that a pipe takes at once for certain.
-const PIPE: usize = 32 * 1024;
 /// Bytes of standard error that an error shows.
 const SHOWN: u64 = 2_000;
 /// Bytes of standard error that are kept of one step.
@@ -46,19 +47,26 @@ const DISK: u64 = 256 << 20;
 /// The shim's descriptors are above all that a program opens.
 const HIGH: u32 = 700;
 /// How long a report is waited for before `/proc` is asked.
-const PATIENCE: Duration = Duration::from_millis(2);
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How long is read that is known to come.
+const MOMENT: Duration = Duration::from_millis(20);
 /// How long a program may take to begin.
 const BEGIN: Duration = Duration::from_secs(20);
 
-/// What the shim is told: to go on, or to make a copy of the process.
+/// What the shim is told: to go on, to make a copy of the process, to look at its input, or to leave out a thread that sleeps in the kernel.
 const GO: u64 = 0;
 const COPY: u64 = 1;
+const LOOK: u64 = 2;
+const PASS: u64 = 3;
 
-const READER: u32 = 1;
 const POLLER: u32 = 2;
 const FORKED: u32 = 4;
 const CONNECTED: u32 = 8;
 const CROWDED: u32 = 16;
+const REPLACED: u32 = 32;
+const UNTRAPPED: u32 = 64;
+const TIMED: u32 = 128;
+const TRIED: u32 = 256;
 
 /// Files that a process left, by their path within its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -213,7 +221,7 @@ impl Home {
                 return Err(format!("it ended at once ({status})"));
             }
             if began.elapsed() > BEGIN {
-                return Err("it does not load the shim: is it linked statically?".into());
+                return Err("it does not load the shim: is it linked statically, or does a shell script start it beside itself, without 'exec'?".into());
             }
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -319,7 +327,7 @@ impl Process {
             }
         };
         nonblocking(&stdin).and_then(|()| nonblocking(&stdout)).map_err(io)?;
-        control.set_read_timeout(Some(PATIENCE)).map_err(io)?;
+        control.set_read_timeout(Some(MOMENT)).map_err(io)?;
         let report = Report { number: 0, clock, earliest: NEVER, flags: 0, threads: 1 };
         let mut process = Process {
             child,
@@ -336,7 +344,7 @@ impl Process {
             read: 0,
             home,
         };
-        process.rest(0, false, BEGIN)?;
+        process.rest(0, BEGIN)?;
         Ok(process)
     }
 
@@ -364,7 +372,7 @@ impl Process {
             child.kill();
             return None;
         };
-        control.set_read_timeout(Some(PATIENCE)).ok()?;
+        control.set_read_timeout(Some(MOMENT)).ok()?;
         Some(Process {
             child,
             stdin,
@@ -457,24 +465,16 @@ impl Process {
     /// # Errors
     /// When it does not come to rest, or does what a program under this scheduler cannot do.
     pub fn deliver(&mut self, line: &str) -> Result<Answer, ProgramError> {
-        if line.len() >= PIPE {
-            // It is read in pieces, and reports in between: all but the end first, until the kernel says that nothing moves any more.
-            self.write(line.as_bytes())?;
-            let began = Instant::now();
-            while self.ended.is_none() && (self.unread() || self.drain()? || !self.is_still()) {
-                self.listen()?;
-                if began.elapsed() > self.launch.step {
-                    return Err(self.fault(Fault::Unread));
-                }
-            }
-        }
-        let rest = if line.len() >= PIPE { "" } else { line };
-        let noted = self.report.number;
-        // Who waits, but not for input, is not woken by it.
-        let sleeps = self.report.flags & READER == 0;
-        self.write(format!("{rest}\n").as_bytes())?;
-        self.rest(noted, sleeps, self.launch.step)?;
+        self.write(format!("{line}\n").as_bytes())?;
+        self.look()?;
         self.answer()
+    }
+
+    /// Has it look at its input, until it is at rest.
+    fn look(&mut self) -> Result<(), ProgramError> {
+        let noted = self.report.number;
+        self.told([LOOK, 0, 0, 0])?;
+        self.rest(noted, self.launch.step)
     }
 
     /// Whether there is something that it was sent and has not read.
@@ -482,19 +482,13 @@ impl Process {
         rustix::io::ioctl_fionread(&self.stdin).unwrap_or(0) > 0
     }
 
-    /// Writes to its standard input. It may write while it reads, so both go on in turn.
+    /// Writes to its standard input. What a pipe does not take at once is written once it has read the beginning.
     fn write(&mut self, bytes: &[u8]) -> Result<(), ProgramError> {
-        let (mut at, began) = (0, Instant::now());
+        let mut at = 0;
         while at < bytes.len() && self.ended.is_none() {
             match self.stdin.write(&bytes[at..]) {
                 Ok(written) => at += written,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.drain()?;
-                    self.listen()?;
-                    if began.elapsed() > self.launch.step {
-                        return Err(self.fault(Fault::Unread));
-                    }
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.look()?,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                     // It may be about to end.
@@ -519,7 +513,7 @@ impl Process {
             let Some(next) = self.next_time().filter(|next| *next <= end) else { break };
             let noted = self.report.number;
             self.order(next, end)?;
-            self.rest(noted, false, self.launch.step)?;
+            self.rest(noted, self.launch.step)?;
         }
         let silent = self.lines.is_empty() && self.ended.is_none();
         let mut answer = self.answer()?;
@@ -538,10 +532,13 @@ impl Process {
         }
     }
 
-    /// Sets the clock, and lets it go on until `until` while nothing is written, where one thread can do that by itself.
+    /// Sets the clock, and lets it go on by itself until `until` while nothing is written.
     fn order(&mut self, clock: u64, until: u64) -> Result<(), ProgramError> {
-        let sent = self.control.write_all(&ordered([GO, clock, until, self.launch.quantum]));
-        match sent {
+        self.told([GO, clock, until, self.launch.quantum])
+    }
+
+    fn told(&mut self, order: [u64; 4]) -> Result<(), ProgramError> {
+        match self.control.write_all(&ordered(order)) {
             Ok(()) => Ok(()),
             // That it has ended is seen when it is listened to.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -549,8 +546,8 @@ impl Process {
         }
     }
 
-    /// Waits until it is at rest after that report; `sleeps` says that it waits still, and for its clock alone.
-    fn rest(&mut self, mut noted: u64, mut sleeps: bool, limit: Duration) -> Result<(), ProgramError> {
+    /// Waits until it is at rest after that report, and has read what it was sent.
+    fn rest(&mut self, mut noted: u64, limit: Duration) -> Result<(), ProgramError> {
         let (began, mut pushes) = (Instant::now(), 0);
         while self.ended.is_none() {
             let heard = self.listen()?;
@@ -559,25 +556,18 @@ impl Process {
                 break;
             }
             self.allowed()?;
-            let unread = self.unread();
-            let reported = self.report.number > noted;
-            if (reported || sleeps) && unread && self.report.flags & READER == 0 {
+            if self.report.number > noted {
+                if !self.unread() {
+                    // What it wrote before it came to rest is there now.
+                    return self.drain().map(drop);
+                }
                 // It sleeps beside its input: its clock goes on until it reads.
-                if let Some(next) = self.next_time().filter(|_| pushes < PUSHES) {
-                    pushes += 1;
-                    sleeps = false;
-                    noted = self.report.number;
-                    self.order(next, 0)?;
-                    continue;
-                }
-            }
-            // One thread that reports waits; of several, one may have been woken by another meanwhile.
-            let alone = reported && self.report.threads == 1;
-            if !unread && (alone || ((reported || !heard) && self.is_still())) {
-                // What it wrote before it came to rest is there now. Who waited for that to be taken goes on.
-                if !self.drain()? || reported {
-                    return Ok(());
-                }
+                let next = self.next_time().filter(|_| pushes < PUSHES);
+                let next = next.ok_or_else(|| self.fault(Fault::Unread))?;
+                pushes += 1;
+                noted = self.report.number;
+                self.order(next, 0)?;
+                continue;
             }
             if self.errors.metadata().map_or(0, |about| about.len()) > NOISE {
                 return Err(self.fault(Fault::Noisy(NOISE >> 20)));
@@ -588,6 +578,10 @@ impl Process {
                     true => Fault::Stopped,
                     false => Fault::Restless(limit.as_secs_f64()),
                 }));
+            }
+            if !heard && self.is_still() {
+                // The thread whose turn it is waits for something that the shim does not know.
+                self.told([PASS, 0, 0, 0])?;
             }
         }
         Ok(())
@@ -602,9 +596,17 @@ impl Process {
         Some(first) == second && self.listen().is_ok_and(|_| self.report.number == number)
     }
 
-    /// Reads reports for a moment. Whether there was one.
+    /// Reads reports, or waits for a moment until there is one or some output. Whether anything came.
     fn listen(&mut self) -> Result<bool, ProgramError> {
         let mut buffer = [0; 16 * Report::BYTES];
+        let mut both = [PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.stdout, PollFlags::IN)];
+        match poll(&mut both, Some(&PATIENCE)) {
+            Ok(0) => return Ok(false),
+            Err(error) if error != Errno::INTR => return Err(self.fault(Fault::Broken(error.to_string()))),
+            // Its end is seen on the control socket too.
+            _ if both[0].revents().is_empty() => return Ok(both[1].revents().contains(PollFlags::IN)),
+            _ => {}
+        }
         match self.control.read(&mut buffer) {
             Ok(0) => {
                 self.end()?;
@@ -640,6 +642,9 @@ impl Process {
             () if flags & FORKED != 0 => Fault::Forks,
             () if flags & CONNECTED != 0 => Fault::Connects,
             () if flags & CROWDED != 0 => Fault::Crowded,
+            () if flags & REPLACED != 0 => Fault::Replaced,
+            () if flags & UNTRAPPED != 0 => Fault::Untrapped,
+            () if flags & TIMED != 0 => Fault::Timed,
             () => return Ok(()),
         };
         Err(self.fault(fault))
@@ -687,7 +692,10 @@ impl Process {
             }
         };
         self.ended = Some(status);
-        self.drain().map(drop)
+        self.drain()?;
+        // It may have ended because of what it was refused.
+        self.allowed()?;
+        if self.report.flags & TRIED != 0 { Err(self.fault(Fault::Connects)) } else { Ok(()) }
     }
 
     fn answer(&mut self) -> Result<Answer, ProgramError> {
