@@ -8,6 +8,7 @@ mod book;
 mod checkers;
 mod edn;
 mod error;
+mod folders;
 mod history;
 mod lines;
 mod model;

@@ -381,6 +381,12 @@ impl ProgramModel {
         let body: Value = serde_json::from_str(body).ok()?;
         let open = book.open(process)?;
         let body = self.shared.lines.answer(&open.f, body);
+        if body.get("in_reply_to").is_none_or(Value::is_null) {
+            // It cannot be told to what it is an answer, so that every client would wait on.
+            let mut book = book.clone();
+            book.breaks(format!("an answer without 'in_reply_to': {body}"));
+            return Some(book);
+        }
         // An answer to what it does not wait for any more says nothing new.
         if body.get("in_reply_to").and_then(Value::as_u64) != Some(open.id) {
             return None;

@@ -25,6 +25,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use crate::error::{Fault, ProgramError};
+use crate::folders::RunFolder;
 use crate::resolve::seeded;
 
 /// The shim as a shared object; empty where it could not be compiled.
@@ -185,6 +186,8 @@ impl Owned {
 /// The folder in which a process works, with all its copies.
 struct Home {
     folder: TempDir,
+    /// In which it stands: there as long as a process is.
+    _run: Arc<RunFolder>,
     /// To which all of them connect, one at a time.
     listener: Mutex<UnixListener>,
     /// Whether there was a copy.
@@ -276,7 +279,8 @@ impl Process {
             return Err(failed("this build has no shim: no C compiler was found when it was made".into()));
         }
         let io = |error: std::io::Error| failed(error.to_string());
-        let folder = tempfile::Builder::new().prefix("demi-node-").tempdir().map_err(io)?;
+        let run = RunFolder::of_this_run().map_err(io)?;
+        let folder = run.one().map_err(io)?;
         let shim = folder.path().join("shim.so");
         std::fs::write(&shim, SHIM).map_err(io)?;
         let work = folder.path().join("work");
@@ -287,6 +291,7 @@ impl Process {
         let listener = Mutex::new(listener);
         let home = Arc::new(Home {
             folder,
+            _run: run,
             listener,
             shared: AtomicBool::new(false),
             files: AtomicU64::new(0),

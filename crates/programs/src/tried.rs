@@ -10,6 +10,7 @@ use crate::error::ProgramError;
 use crate::lines::{INIT, Lines};
 use crate::process::{Answer, Launch, Process};
 use crate::registry::{launches, workload};
+use crate::services::{Part, SERVICES, Sent, Service};
 
 /// What was found when a program was tried.
 #[derive(Clone, Debug)]
@@ -38,7 +39,11 @@ struct Run {
     times: Vec<Duration>,
     start: Duration,
     threads: u32,
+    stderr: String,
 }
+
+/// How often a program may ask services before a request is answered.
+const ROUNDS: usize = 20;
 
 /// Runs every node alone, twice: its first message, requests of the workload, and its clock in between.
 ///
@@ -71,7 +76,8 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
             let operation = workload.operation(id, id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7);
             lines.extend(line("c1", &workload.request(&operation)?));
         }
-        let runs = run(launch, &lines).and_then(|first| Ok((first, run(launch, &lines)?)));
+        let runs =
+            run(launch, &lines, &talk, name).and_then(|first| Ok((first, run(launch, &lines, &talk, name)?)));
         let (first, second) = match runs {
             Ok(runs) => runs,
             Err(error) => {
@@ -96,11 +102,26 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
         trial.threads = trial.threads.max(first.threads);
         trial.steps += first.answers.len() + second.answers.len();
         let all = first.answers.iter().flat_map(|answer| &answer.lines);
-        let to_client = |line: &&Arc<str>| talk.read(line).is_ok_and(|message| message.dest == "c1");
-        trial.answered.0 += all.filter(to_client).count().min(requests);
+        let told: Vec<serde_json::Value> = all
+            .filter_map(|line| talk.read(line).ok())
+            .filter(|message| message.dest == "c1")
+            .map(|message| talk.answer("", message.body))
+            .collect();
+        let known = |body: &&serde_json::Value| body.get("in_reply_to").is_some_and(|id| !id.is_null());
+        if let Some(stray) = told.iter().find(|body| !known(body)) {
+            trial.wrong.push(format!(
+                "{name} answers without 'in_reply_to', so that nobody knows what it answers: {stray}"
+            ));
+        }
+        trial.answered.0 += told.iter().filter(known).count().min(requests);
         trial.answered.1 += requests;
         if let Some(ended) = first.answers.iter().find_map(|answer| answer.ended.as_ref()) {
-            trial.wrong.push(format!("{name} ended by itself: {ended}"));
+            let told = if first.stderr.is_empty() {
+                String::new()
+            } else {
+                format!("; its standard error ends: {}", first.stderr)
+            };
+            trial.wrong.push(format!("{name} ended by itself: {ended}{told}"));
         }
         times.extend(first.times);
         starts.push(first.start);
@@ -113,24 +134,57 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
     Ok(trial)
 }
 
-fn run(launch: &Launch, lines: &[String]) -> Result<Run, ProgramError> {
+/// Runs a node with these lines; services answer what it asks them at once.
+fn run(launch: &Launch, lines: &[String], talk: &Lines, name: &str) -> Result<Run, ProgramError> {
     let began = Instant::now();
     let mut process = Process::start(&Arc::new(launch.clone()))?;
     let start = began.elapsed();
     let mut answers = vec![process.begun()?];
     let mut times = Vec::new();
+    let mut services: Vec<(&str, Service)> = SERVICES
+        .iter()
+        .map(|&service| {
+            (service, Service::new(if service == "lin-tso" { Part::LinTso } else { Part::LinKv }))
+        })
+        .collect();
+    let is_over = |answers: &[Answer]| answers.last().is_some_and(|answer| answer.ended.is_some());
     for line in lines {
-        if answers.last().is_some_and(|answer| answer.ended.is_some()) {
-            break;
+        let mut next = vec![line.clone()];
+        // A program may ask a service again and again; so many times it does so here.
+        for _ in 0..ROUNDS {
+            let mut asked = Vec::new();
+            for line in next {
+                if is_over(&answers) {
+                    break;
+                }
+                let began = Instant::now();
+                let answer = process.deliver(&line)?;
+                times.push(began.elapsed());
+                asked.extend(answered(&mut services, &answer, talk, name));
+                answers.push(answer);
+            }
+            next = asked;
         }
-        let began = Instant::now();
-        let answer = process.deliver(line)?;
-        times.push(began.elapsed());
-        let wakes = answer.wakes;
-        answers.push(answer);
-        if wakes {
+        if answers.last().is_some_and(|answer| answer.wakes) {
             answers.push(process.pass_time()?);
         }
     }
-    Ok(Run { answers, times, start, threads: process.threads() })
+    let stderr = process.stderr();
+    Ok(Run { answers, times, start, threads: process.threads(), stderr })
+}
+
+/// What services say to what a node asked in a step.
+fn answered(services: &mut [(&str, Service)], answer: &Answer, talk: &Lines, name: &str) -> Vec<String> {
+    let mut said = Vec::new();
+    for message in answer.lines.iter().filter_map(|line| talk.read(line).ok()) {
+        let Some((service, state)) = services.iter_mut().find(|(service, _)| *service == message.dest) else {
+            continue;
+        };
+        for sent in state.request(name, &message.body) {
+            if let Sent::Answer { body, .. } = sent {
+                said.extend(talk.write(service, name, 0, &body.to_string()));
+            }
+        }
+    }
+    said
 }

@@ -129,3 +129,54 @@ fn a_crash_of_a_program_is_a_finding() {
     assert!(told(&output).contains("crash: n"), "{}", told(&output));
     assert!(told(&output).contains("the program ended"), "{}", told(&output));
 }
+
+/// However a command ends, folders of nodes are gone soon after, and nodes too.
+#[test]
+fn a_command_that_is_killed_leaves_no_folders_and_no_nodes() {
+    let Some(case) = Case::new(&register()) else { return };
+    for signal in ["TERM", "KILL"] {
+        let temporary = case.0.path().join(format!("temporary-{signal}"));
+        std::fs::create_dir(&temporary).unwrap();
+        let arguments =
+            ["fuzz", "--scenario", "scenario.toml", "--runs", "1000000", "--seed", "1", "--deliveries", "50"];
+        let mut command = Command::new(crate::hostile::program())
+            .args(arguments)
+            .args(["--healthy", "1000000", "--out", "found"])
+            .current_dir(case.0.path())
+            .env("XDG_STATE_HOME", case.0.path().join("state"))
+            .env("TMPDIR", &temporary)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let folders = || {
+            let all = std::fs::read_dir(&temporary).unwrap().flatten();
+            all.filter(|entry| entry.file_name().to_string_lossy().starts_with("demi-node-")).count()
+        };
+        let waits = |until: &dyn Fn() -> bool| {
+            for _ in 0..6_000 {
+                if until() {
+                    return true;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            false
+        };
+        assert!(waits(&|| folders() > 0), "no node was started");
+        let killed = Command::new("kill").args([&format!("-{signal}"), &command.id().to_string()]).status();
+        assert!(killed.unwrap().success());
+        command.wait().unwrap();
+        assert!(
+            waits(&|| folders() == 0),
+            "{signal}: {:?}",
+            std::fs::read_dir(&temporary).unwrap().collect::<Vec<_>>()
+        );
+        // Nodes work in those folders, so that those who live show it.
+        let works_there = || {
+            let all = std::fs::read_dir("/proc").unwrap().flatten();
+            all.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok())
+                .any(|folder| folder.starts_with(&temporary))
+        };
+        assert!(waits(&|| !works_there()), "{signal}: a node lives on");
+    }
+}

@@ -15,5 +15,6 @@ mod examples;
 mod histories;
 mod raft;
 mod registers;
+mod strangers;
 mod transactions;
 mod workloads;

@@ -1,0 +1,199 @@
+//! Programs as somebody else writes them: threads, tasks, timers of every kind, entropy, a script in front. Each answers equal inputs equally in fresh
+//! processes, whatever else the machine does.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use demi_programs::{Launch, Process, Workload, launches, resolve, try_program};
+use demi_schemas::Scenario;
+use serde_json::{Value, json};
+
+/// A folder with the programs, those in C and Rust compiled.
+fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let all: [(&str, &str, &[&str]); 10] = [
+        ("worker_threads.py", "lin-kv", &["python3"]),
+        ("tasks.py", "broadcast", &["python3"]),
+        ("merges.py", "g-set", &["python3"]),
+        ("entropy.py", "unique-ids", &["python3"]),
+        ("start.sh", "lin-kv", &["sh"]),
+        ("alarm.c", "unique-ids", &["cc", "-O2", "-o"]),
+        ("descriptors.c", "g-set", &["cc", "-O2", "-o"]),
+        ("lingers.c", "echo", &["cc", "-O2", "-pthread", "-o"]),
+        ("log.js", "kafka", &["node"]),
+        ("sleepers.rb", "g-set", &["ruby"]),
+    ];
+    let rust: [(&str, &str, &[&str]); 1] =
+        [("channels.rs", "broadcast", &["rustc", "--edition", "2021", "-o"])];
+    let mut found = Vec::new();
+    for (name, workload, with) in all.into_iter().chain(rust) {
+        let file: PathBuf = programs.join(name);
+        let file = file.display().to_string();
+        if with.last() == Some(&"-o") {
+            let program = folder.join(name.replace('.', "-")).display().to_string();
+            let made = Command::new(with[0]).args(&with[1..]).arg(&program).arg(&file).output();
+            match made {
+                Ok(made) if made.status.success() => found.push((name, workload, vec![program])),
+                Ok(made) => panic!("{name}: {}", String::from_utf8_lossy(&made.stderr)),
+                Err(_) => println!("skipped: no {} for {name}", with[0]),
+            }
+        } else if resolve(&[with[0].to_owned()]).is_err() {
+            println!("skipped: no {} for {name}", with[0]);
+        } else {
+            found.push((name, workload, vec![with[0].to_owned(), file]));
+        }
+    }
+    found
+}
+
+fn scenario(workload: &str, command: &[String]) -> Scenario {
+    let text = format!(
+        "network = \"unordered\"\n[model]\ncommand = {command:?}\nnodes = 3\n[workload]\nname = {workload:?}\nprocesses = 3\n"
+    );
+    Scenario::parse(&text).unwrap()
+}
+
+/// Numbers that look random.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % sides as u64) as usize
+    }
+}
+
+/// Everything that three fresh processes write in a random schedule of so many steps, with their clocks.
+fn transcript(all: &[(String, Launch)], workload: &Workload, seed: u64, steps: usize) -> String {
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    let mut nodes: Vec<Process> =
+        all.iter().map(|(_, launch)| Process::start(&Arc::new(launch.clone())).unwrap()).collect();
+    let mut dice = Dice(seed);
+    let mut text = String::new();
+    let mut waiting: Vec<(usize, String)> = Vec::new();
+    let line = |src: &str, dest: &str, body: &Value| {
+        json!({ "id": 0, "src": src, "dest": dest, "body": body }).to_string()
+    };
+    let mut first = Vec::new();
+    for (node, name) in names.iter().enumerate() {
+        first.push((
+            node,
+            line("c0", name, &json!({ "type": "init", "msg_id": 0, "node_id": name, "node_ids": names })),
+        ));
+        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        first.extend(workload.bootstrap(&owned).map(|body| (node, line("c0", name, &body))));
+    }
+    let mut first = first.into_iter();
+    let mut wakes = vec![false; nodes.len()];
+    for step in 0..steps {
+        let (node, sent) = match first.next() {
+            Some((node, sent)) => (node, Some(sent)),
+            None => match dice.roll(10) {
+                0..5 if !waiting.is_empty() => {
+                    let at = dice.roll(waiting.len());
+                    let (node, sent) = waiting.remove(at);
+                    (node, Some(sent))
+                }
+                5..8 => {
+                    let node = dice.roll(nodes.len());
+                    let operation = workload.operation(step as u64, dice.roll(1 << 30) as u64);
+                    (node, Some(line("c1", names[node], &workload.request(&operation).unwrap())))
+                }
+                _ => (dice.roll(nodes.len()), None),
+            },
+        };
+        let answer = match &sent {
+            Some(sent) => nodes[node].deliver(sent).unwrap(),
+            None if wakes[node] => nodes[node].pass_time().unwrap(),
+            None => continue,
+        };
+        wakes[node] = answer.wakes;
+        for out in &answer.lines {
+            let value: Value = serde_json::from_str(out).unwrap();
+            if let Some(to) = names.iter().position(|name| value["dest"] == *name) {
+                waiting.push((to, out.to_string()));
+            }
+        }
+        text.push_str(&format!("{step} {node} {sent:?} {answer:?}\n"));
+        assert_eq!(answer.ended, None, "{text}");
+    }
+    text
+}
+
+#[test]
+fn every_kind_of_program_can_be_scheduled() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, workload, command) in built(folder.path()) {
+        let scenario = scenario(workload, &command);
+        let trial = try_program(scenario.model.child().unwrap(), &scenario, 5).unwrap();
+        assert_eq!(trial.wrong, Vec::<String>::new(), "{name}");
+        // The log's other nodes ask the first, which is not there.
+        assert!(trial.answered.0 >= 5, "{name}: {:?}", trial.answered);
+    }
+}
+
+/// Fresh processes each time, and beside them as many that compute as there are processors, and more.
+#[test]
+fn random_schedules_come_to_the_same_in_fresh_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: u64 = std::env::var("DEMI_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    for (name, workload, command) in built(folder.path()) {
+        let scenario = scenario(workload, &command);
+        let all = launches(scenario.model.child().unwrap(), &scenario).unwrap();
+        let workload = Workload::new(scenario.workload.as_ref().unwrap()).unwrap();
+        for seed in 0..cases {
+            let idle = transcript(&all, &workload, seed, 100);
+            stop.store(false, std::sync::atomic::Ordering::Relaxed);
+            let busy = std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                            std::hint::spin_loop();
+                        }
+                    });
+                }
+                let busy = transcript(&all, &workload, seed, 100);
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+                busy
+            });
+            assert!(idle == busy, "{name}, seed {seed}: {}", first_difference(&idle, &busy));
+        }
+        println!("{name}: {cases} schedules of 100 steps, twice, without a difference");
+    }
+}
+
+fn first_difference(one: &str, other: &str) -> String {
+    let pair = one.lines().zip(other.lines()).find(|(one, other)| one != other);
+    format!("{pair:?}")
+}
+
+/// An answer that does not say to what it is one is told to nobody: that is a finding, and not an operation that waits for ever.
+#[test]
+fn an_answer_to_nothing_is_a_finding() {
+    if !crate::citizens::python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("forgets.py");
+    let text = "import json, sys\nnode = None\nfor line in sys.stdin:\n    m = json.loads(line)\n    b = m['body']\n    r = {'type': b['type'] + '_ok'}\n    \
+                if b['type'] == 'init':\n        node = b['node_id']\n        r['in_reply_to'] = b['msg_id']\n    else:\n        r['echo'] = b['echo']\n    \
+                print(json.dumps({'src': node, 'dest': m['src'], 'body': r}), flush=True)\n";
+    std::fs::write(&file, text).unwrap();
+    let scenario = scenario("echo", &["python3".to_owned(), file.display().to_string()]);
+    let search = crate::workloads::Search { scenario: &scenario, seed: 1, runs: 1, deliveries: 20 };
+    let found = demi_replay::Registry::visit(
+        &demi_programs::WithPrograms::new(demi_replay::registry::NoModels),
+        &scenario,
+        search,
+    );
+    let found = found.unwrap().unwrap();
+    assert!(found[0].starts_with("echo/protocol: an answer without 'in_reply_to'"), "{found:?}");
+    let trial = try_program(scenario.model.child().unwrap(), &scenario, 5).unwrap();
+    assert_eq!(trial.answered, (0, 15));
+    assert!(trial.wrong.iter().any(|wrong| wrong.contains("in_reply_to")), "{:?}", trial.wrong);
+}
