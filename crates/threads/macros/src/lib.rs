@@ -1,0 +1,65 @@
+//! The attribute `#[demi_threads::test]`.
+
+use proc_macro::{Delimiter, TokenStream, TokenTree};
+
+/// Makes a function a test of all schedules within a bound.
+///
+/// `#[demi_threads::test(bound = 2)]` bounds preemptions, `delays = 3` delays instead; `budget = 10_000` says how many executions there are at most,
+/// `name = value` calls the method of that name of `demi_threads::Check`.
+#[proc_macro_attribute]
+pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
+    expand(options, item).unwrap_or_else(|message| {
+        format!("::core::compile_error!({message:?});").parse().unwrap_or_default()
+    })
+}
+
+/// The options as calls of methods.
+fn calls(options: TokenStream) -> Result<String, String> {
+    let mut calls = String::new();
+    let mut tokens = options.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let TokenTree::Ident(name) = token else {
+            return Err(format!("expected the name of an option, found `{token}`"));
+        };
+        match tokens.next() {
+            Some(TokenTree::Punct(sign)) if sign.as_char() == '=' => {}
+            _ => return Err(format!("expected `{name} = value`")),
+        }
+        let mut value = TokenStream::new();
+        for token in tokens.by_ref() {
+            match token {
+                TokenTree::Punct(sign) if sign.as_char() == ',' => break,
+                token => value.extend([token]),
+            }
+        }
+        if value.is_empty() {
+            return Err(format!("expected a value after `{name} =`"));
+        }
+        calls.push_str(&format!(".{name}({value})"));
+    }
+    Ok(calls)
+}
+
+fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream, String> {
+    let calls = calls(options)?;
+    let tokens: Vec<TokenTree> = item.into_iter().collect();
+    let is = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(name) if name.to_string() == word);
+    let begin = tokens.iter().position(|token| is(token, "fn")).ok_or("expected a function")?;
+    if tokens[..begin].iter().any(|token| is(token, "async")) {
+        return Err("a test is not async; use demi_threads::future::block_on inside".to_owned());
+    }
+    let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(arguments)), Some(TokenTree::Group(body))) =
+        (tokens.get(begin + 1), tokens.get(begin + 2), tokens.last())
+    else {
+        return Err("expected a function without parameters".to_owned());
+    };
+    if !arguments.stream().is_empty() || body.delimiter() != Delimiter::Brace || tokens.len() != begin + 4 {
+        return Err("a test has no parameters and returns nothing".to_owned());
+    }
+    let before: TokenStream = tokens[..begin].iter().cloned().collect();
+    let text = format!(
+        "#[::core::prelude::v1::test] {before} fn {name}() {{ \
+         ::demi_threads::Check::named(::core::concat!(::core::module_path!(), \"::{name}\")){calls}.run(|| {body}) }}"
+    );
+    text.parse().map_err(|_| "the function cannot be read".to_owned())
+}

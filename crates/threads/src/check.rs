@@ -1,0 +1,659 @@
+//! Checks: which executions of a test are run, and what is said of them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::minimize::{follow, minimize};
+use crate::run::{Body, Ways, drive};
+use crate::schedule::Schedule;
+use crate::search::{Bounded, Level, Random, Twice};
+use crate::world::{Cost, Directive, Limits, born};
+
+/// How much is run at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Budget {
+    Executions(u64),
+    Time(Duration),
+}
+
+/// Which half of the budget found a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// All executions within the bound, in order.
+    Bounded,
+    /// Random ones.
+    Random,
+    /// Neither: a schedule was read from a file.
+    Replay,
+    /// Neither: the test is not fit to be checked.
+    Before,
+}
+
+impl fmt::Display for Half {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Half::Bounded => "the bounded half",
+            Half::Random => "the random half",
+            Half::Replay => "the schedule",
+            Half::Before => "the first two executions",
+        })
+    }
+}
+
+/// A failure that was found, with its schedule.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    failure: Failure,
+    by: Half,
+    executions: u64,
+    before: u32,
+    tests: u64,
+    schedule: Option<Schedule>,
+}
+
+impl Finding {
+    /// What goes wrong.
+    #[must_use]
+    pub fn failure(&self) -> &Failure {
+        &self.failure
+    }
+
+    /// Which half found it.
+    #[must_use]
+    pub fn by(&self) -> Half {
+        self.by
+    }
+
+    /// Executions of that half until it was found.
+    #[must_use]
+    pub fn executions(&self) -> u64 {
+        self.executions
+    }
+
+    /// Preemptions of the execution that was found, before it was minimized.
+    #[must_use]
+    pub fn preemptions_before(&self) -> u32 {
+        self.before
+    }
+
+    /// Executions that it took to minimize it.
+    #[must_use]
+    pub fn tests(&self) -> u64 {
+        self.tests
+    }
+
+    /// The schedule with the fewest preemptions. There is none where the test itself is not fit.
+    #[must_use]
+    pub fn schedule(&self) -> Option<&Schedule> {
+        self.schedule.as_ref()
+    }
+
+    /// The preemptions of the minimized schedule, and whether no schedule with fewer fails.
+    #[must_use]
+    pub fn least(&self) -> Option<(u32, bool)> {
+        self.schedule.as_ref().map(|schedule| (schedule.header.preemptions, schedule.header.least))
+    }
+}
+
+/// What a check came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    finding: Option<Finding>,
+    cost: Cost,
+    bound: u32,
+    levels: Vec<Level>,
+    complete: Option<u32>,
+    random: u64,
+    diverged: u64,
+    terminal: std::collections::BTreeSet<u128>,
+    classes: std::collections::BTreeMap<String, u32>,
+}
+
+impl Outcome {
+    /// The failure, if there is one.
+    #[must_use]
+    pub fn finding(&self) -> Option<&Finding> {
+        self.finding.as_ref()
+    }
+
+    /// The executions with 0, 1, 2, .. preemptions or delays.
+    #[must_use]
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// Up to this bound every execution was run.
+    #[must_use]
+    pub fn complete(&self) -> Option<u32> {
+        self.complete
+    }
+
+    /// Random executions.
+    #[must_use]
+    pub fn random(&self) -> u64 {
+        self.random
+    }
+
+    /// The graphs of happens-before that bounded executions ended with, by their hashes, where [`Check::exhaustive`] asked for it.
+    #[must_use]
+    pub fn terminal_graphs(&self) -> &std::collections::BTreeSet<u128> {
+        &self.terminal
+    }
+
+    /// The classes of failures, each with the least number of preemptions or delays, where [`Check::exhaustive`] asked for it.
+    #[must_use]
+    pub fn classes(&self) -> &std::collections::BTreeMap<String, u32> {
+        &self.classes
+    }
+
+    /// Executions of the bounded half.
+    #[must_use]
+    pub fn executions(&self) -> u64 {
+        self.levels.iter().map(Level::executions).sum()
+    }
+
+    /// What is promised, in a sentence.
+    #[must_use]
+    pub fn promise(&self) -> String {
+        let count = |n: u32| match (self.cost, n) {
+            (Cost::Preemptions, 0) => "without a preemption".to_owned(),
+            (Cost::Preemptions, 1) => "with at most 1 preemption".to_owned(),
+            (Cost::Preemptions, n) => format!("with at most {n} preemptions"),
+            (Cost::Delays, 0) => "without a delay".to_owned(),
+            (Cost::Delays, 1) => "with at most 1 delay".to_owned(),
+            (Cost::Delays, n) => format!("with at most {n} delays"),
+        };
+        let of = |level: u32| -> u64 {
+            self.levels.iter().take(level as usize + 1).map(Level::executions).sum()
+        };
+        let mut text = match self.complete {
+            Some(bound) => format!("no failure {}: {} executions, all of them", count(bound), grouped(of(bound))),
+            None => "no failure found, and no bound is complete".to_owned(),
+        };
+        if self.complete.is_none_or(|complete| complete < self.bound) {
+            text.push_str(&format!(
+                "; {} was asked for: {} of its executions were run, and DEMI_BUDGET can allow more",
+                count(self.bound).trim_start_matches("with "),
+                grouped(self.executions())
+            ));
+        }
+        if self.random > 0 {
+            text.push_str(&format!("; none in {} random executions", grouped(self.random)));
+        }
+        if self.diverged > 0 {
+            text.push_str(&format!(
+                "; coverage is incomplete: {} executions went another way the second time",
+                self.diverged
+            ));
+        }
+        text
+    }
+}
+
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A variable of the environment has a value that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}={value}: {expected}")]
+pub struct Misuse {
+    name: &'static str,
+    value: String,
+    expected: String,
+}
+
+/// A check of a test.
+#[derive(Clone, Debug)]
+pub struct Check {
+    name: String,
+    cost: Cost,
+    bound: u32,
+    budget: Budget,
+    random: bool,
+    bounded: bool,
+    cached: bool,
+    steps: u32,
+    hog: u32,
+    stack: usize,
+    patience: Duration,
+    seed: u64,
+    replay: Option<Schedule>,
+    out: Option<PathBuf>,
+    graphs: bool,
+}
+
+impl Check {
+    /// A check with a name for files and reports: at most 2 preemptions and 50,000 executions, half of them random.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            cost: Cost::Preemptions,
+            bound: 2,
+            budget: Budget::Executions(50_000),
+            random: true,
+            bounded: true,
+            cached: true,
+            steps: 20_000,
+            hog: 1_000,
+            stack: 0x4_0000,
+            patience: Duration::from_secs(20),
+            seed: 1,
+            replay: None,
+            out: None,
+            graphs: false,
+        }
+    }
+
+    /// At most so many preemptions.
+    #[must_use]
+    pub fn bound(mut self, preemptions: u32) -> Self {
+        (self.cost, self.bound) = (Cost::Preemptions, preemptions);
+        self
+    }
+
+    /// At most so many delays: tasks that are passed over in the order of the deterministic scheduler. Better than preemptions for many tasks.
+    #[must_use]
+    pub fn delays(mut self, delays: u32) -> Self {
+        (self.cost, self.bound) = (Cost::Delays, delays);
+        self
+    }
+
+    /// At most so many executions.
+    #[must_use]
+    pub fn budget(mut self, executions: u64) -> Self {
+        self.budget = Budget::Executions(executions);
+        self
+    }
+
+    /// At most so long.
+    #[must_use]
+    pub fn time(mut self, time: Duration) -> Self {
+        self.budget = Budget::Time(time);
+        self
+    }
+
+    /// Whether half of the budget is for random executions.
+    #[must_use]
+    pub fn random(mut self, random: bool) -> Self {
+        self.random = random;
+        self
+    }
+
+    /// Whether there is a bounded half.
+    #[must_use]
+    pub fn bounded(mut self, bounded: bool) -> Self {
+        self.bounded = bounded;
+        self
+    }
+
+    /// Whether states that are known, by what happened before them, are not explored again.
+    #[must_use]
+    pub fn cache(mut self, cached: bool) -> Self {
+        self.cached = cached;
+        self
+    }
+
+    /// The most steps of an execution: a longer one is a failure, for it may have no end.
+    #[must_use]
+    pub fn steps(mut self, steps: u32) -> Self {
+        self.steps = steps;
+        self
+    }
+
+    /// After so many steps of one task that change nothing, while another could go on, the task is called a hog.
+    #[must_use]
+    pub fn hog(mut self, steps: u32) -> Self {
+        self.hog = steps;
+        self
+    }
+
+    /// The stack of each task, in bytes.
+    #[must_use]
+    pub fn stack(mut self, bytes: usize) -> Self {
+        self.stack = bytes;
+        self
+    }
+
+    /// After so long without a step, a task is said to block for real.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The seed of the random half.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Follows a schedule instead of searching.
+    #[must_use]
+    pub fn replay(mut self, schedule: Schedule) -> Self {
+        self.replay = Some(schedule);
+        self
+    }
+
+    /// The folder of schedule files.
+    #[must_use]
+    pub fn out(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.out = Some(folder.into());
+        self
+    }
+
+    /// Goes on to the end of the bound after failures, and keeps the graphs that executions end with: for tests of the search itself.
+    #[must_use]
+    pub fn exhaustive(mut self) -> Self {
+        self.graphs = true;
+        self.random = false;
+        self
+    }
+
+    fn ways(&self) -> Ways {
+        let limits = Limits { steps: self.steps, idle: self.hog };
+        Ways { limits, stack: self.stack, patience: self.patience }
+    }
+
+    /// Takes `DEMI_BOUND`, `DEMI_BUDGET`, `DEMI_STEPS`, `DEMI_REPLAY` and `DEMI_OUT` from the environment.
+    ///
+    /// # Errors
+    /// When one of them has a value that cannot be used.
+    pub fn environment(mut self) -> Result<Self, Misuse> {
+        fn number<T: std::str::FromStr>(name: &'static str) -> Result<Option<T>, Misuse> {
+            let Ok(value) = std::env::var(name) else { return Ok(None) };
+            let parsed = value.replace('_', "").parse();
+            parsed.map(Some).map_err(|_| Misuse { name, value, expected: "expected a number".to_owned() })
+        }
+        if let Some(bound) = number("DEMI_BOUND")? {
+            self.bound = bound;
+        }
+        if let Some(steps) = number("DEMI_STEPS")? {
+            self.steps = steps;
+        }
+        if let Ok(value) = std::env::var("DEMI_BUDGET") {
+            let seconds = value.strip_suffix('s').and_then(|seconds| seconds.parse::<u64>().ok());
+            let executions = value.replace('_', "").parse::<u64>().ok();
+            self.budget = match (seconds, executions) {
+                (Some(seconds), _) => Budget::Time(Duration::from_secs(seconds)),
+                (None, Some(executions)) => Budget::Executions(executions),
+                (None, None) => {
+                    let expected = "expected executions, as 50000, or seconds, as 60s".to_owned();
+                    return Err(Misuse { name: "DEMI_BUDGET", value, expected });
+                }
+            };
+        }
+        if let Ok(value) = std::env::var("DEMI_OUT") {
+            self.out = Some(value.into());
+        }
+        if let Ok(value) = std::env::var("DEMI_REPLAY") {
+            let wrong = |expected: String| Misuse { name: "DEMI_REPLAY", value: value.clone(), expected };
+            let text = std::fs::read_to_string(&value).map_err(|error| wrong(error.to_string()))?;
+            let schedule = Schedule::read(&text).map_err(|error| wrong(error.to_string()))?;
+            // Each test of a run sees the variable; the schedule is of one of them.
+            if schedule.header.test == self.name {
+                self.replay = Some(schedule);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Checks a test: panics with a report where it fails, and prints the promise where it does not.
+    #[track_caller]
+    #[allow(clippy::panic, reason = "this is how a test fails")]
+    pub fn run<F: Fn() + Send + Sync + 'static>(self, f: F) {
+        let name = self.name.clone();
+        let check = match self.environment() {
+            Ok(check) => check,
+            Err(misuse) => panic!("{misuse}"),
+        };
+        let outcome = check.explore(f);
+        let Some(finding) = outcome.finding() else {
+            say(&if check.replay.is_some() {
+                format!("demi_threads: {name}: the schedule of DEMI_REPLAY does not fail any more")
+            } else {
+                format!("demi_threads: {name}: {}", outcome.promise())
+            });
+            return;
+        };
+        let mut text = format!("{}\n", finding.failure);
+        if let Some(schedule) = &finding.schedule {
+            text = schedule.show();
+            text.push_str(&format!(
+                "\nfound by {} in its execution {} with {} preemptions, minimized in {} more\n",
+                finding.by,
+                grouped(finding.executions),
+                finding.before,
+                grouped(finding.tests)
+            ));
+            match check.write(schedule) {
+                Ok(path) => text.push_str(&format!(
+                    "schedule: {0}\nagain: DEMI_REPLAY={0} cargo test {1}\npage: demi-lineage threads report {0} --html page.html\n",
+                    path.display(),
+                    name.rsplit("::").next().unwrap_or(&name)
+                )),
+                Err(error) => text.push_str(&format!("the schedule could not be written: {error}\n")),
+            }
+        }
+        panic!("{text}");
+    }
+
+    fn write(&self, schedule: &Schedule) -> std::io::Result<PathBuf> {
+        let folder = self.out.clone().unwrap_or_else(|| {
+            let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+            let beside = std::env::var_os("CARGO_MANIFEST_DIR").map(|root| PathBuf::from(root).join("target"));
+            let found = target.into_iter().chain(beside).find(|folder| folder.is_dir());
+            found.unwrap_or_else(std::env::temp_dir).join("demi-threads")
+        });
+        std::fs::create_dir_all(&folder)?;
+        let safe = |c: char| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '.' };
+        let path = folder.join(format!("{}.jsonl", self.name.replace("::", ".").chars().map(safe).collect::<String>()));
+        std::fs::write(&path, schedule.write())?;
+        Ok(path)
+    }
+
+    /// Checks a test and says what was found.
+    pub fn explore<F: Fn() + Send + Sync + 'static>(&self, f: F) -> Outcome {
+        let body: Body = Arc::new(f);
+        let mut outcome = Outcome {
+            finding: None,
+            cost: self.cost,
+            bound: self.bound,
+            levels: Vec::new(),
+            complete: None,
+            random: 0,
+            diverged: 0,
+            terminal: Default::default(),
+            classes: Default::default(),
+        };
+        let unfit = |failure: Failure| Finding {
+            failure,
+            by: Half::Before,
+            executions: 0,
+            before: 0,
+            tests: 0,
+            schedule: None,
+        };
+        let result = match &self.replay {
+            Some(schedule) => self.again(&body, schedule),
+            None => self.search(&body, &mut outcome),
+        };
+        match result {
+            Ok(finding) => outcome.finding = finding,
+            Err(failure) => outcome.finding = Some(unfit(failure)),
+        }
+        outcome
+    }
+
+    fn search(&self, body: &Body, outcome: &mut Outcome) -> Result<Option<Finding>, Failure> {
+        let ways = self.ways();
+        if !self.graphs {
+            let twice = drive(body, Twice::new(), ways)?;
+            if let Some(kind) = twice.differs {
+                return Err(Failure::new(kind));
+            }
+        }
+        let mut bounded = Bounded::new(self.cost, self.bound, self.cached);
+        let mut random = Random::new(self.seed, true);
+        if self.graphs {
+            bounded.all = true;
+            bounded.graphs = Some(Default::default());
+        }
+        let (mut left_bounded, mut left_random, deadline) = match self.budget {
+            Budget::Executions(all) if self.random && self.bounded => (all - all / 2, all / 2, None),
+            Budget::Executions(all) => (all, all, None),
+            Budget::Time(time) => (u64::MAX, u64::MAX, Some(Instant::now() + time)),
+        };
+        (bounded.deadline, random.deadline) = (deadline, deadline);
+        let mut chunk = 128u64;
+        loop {
+            let over = deadline.is_some_and(|end| Instant::now() >= end);
+            let random_left = self.random && left_random > 0 && !over;
+            if random_left {
+                random.allowance = chunk.min(left_random);
+                left_random -= random.allowance;
+                random = drive(body, random, ways)?;
+                outcome.random = random.executions;
+                if let Some(found) = &random.found {
+                    return self.finding(body, found, Half::Random, None).map(Some);
+                }
+            }
+            let bounded_left = self.bounded && left_bounded > 0 && !over;
+            if bounded_left {
+                bounded.allowance = chunk.min(left_bounded);
+                left_bounded -= bounded.allowance;
+                bounded = drive(body, bounded, ways)?;
+                outcome.levels.clone_from(&bounded.levels);
+                outcome.complete = bounded.complete();
+                outcome.diverged = bounded.diverged;
+                outcome.terminal.extend(bounded.graphs.iter().flatten());
+                outcome.classes.clone_from(&bounded.classes);
+                if let Some(found) = &bounded.found
+                    && !self.graphs
+                {
+                    let proven = (self.cost == Cost::Preemptions && bounded.diverged == 0).then_some(found.preemptions);
+                    return self.finding(body, found, Half::Bounded, proven).map(Some);
+                }
+                if outcome.complete == Some(self.bound) {
+                    return Ok(None);
+                }
+            }
+            if !random_left && !bounded_left {
+                return Ok(None);
+            }
+            chunk = chunk.saturating_mul(2);
+        }
+    }
+
+    fn finding(
+        &self,
+        body: &Body,
+        found: &crate::search::Found,
+        by: Half,
+        proven: Option<u32>,
+    ) -> Result<Finding, Failure> {
+        let budget = match self.budget {
+            Budget::Executions(all) => all.max(50_000),
+            Budget::Time(_) => 1_000_000,
+        };
+        let minimal = minimize(body, self.ways(), &self.name, found, proven, budget)?;
+        Ok(Finding {
+            failure: minimal.schedule.header.failure.clone(),
+            by,
+            executions: found.executions,
+            before: found.preemptions,
+            tests: minimal.tests,
+            schedule: Some(minimal.schedule),
+        })
+    }
+
+    /// Follows a schedule. Where the program has changed so that it does not fail any more, its switches are tried some operations earlier and later.
+    fn again(&self, body: &Body, schedule: &Schedule) -> Result<Option<Finding>, Failure> {
+        let of = |name: &str| schedule.header.tasks.iter().find(|(task, _)| task == name).and_then(|(_, path)| born(path));
+        let mut directives = Vec::new();
+        for switch in schedule.switches.iter().filter(|switch| switch.forced) {
+            if let (Some(task), Some(to)) = (of(&switch.after.task), of(&switch.to)) {
+                directives.push(Directive { after: (task, switch.after.ops), to });
+            }
+        }
+        let wanted = std::mem::discriminant(schedule.header.failure.kind());
+        let same = |failure: &Failure| std::mem::discriminant(failure.kind()) == wanted;
+        let mut tries = vec![directives.clone()];
+        for at in 0..directives.len() {
+            for by in (1..=8i64).flat_map(|by| [by, -by]) {
+                let mut moved = directives.clone();
+                if let Ok(ops) = u32::try_from(i64::from(moved[at].after.1) + by) {
+                    moved[at].after.1 = ops;
+                    // What comes later in the same task comes later by as much.
+                    for later in at + 1..moved.len() {
+                        if moved[later].after.0 == moved[at].after.0 {
+                            let ops = i64::from(moved[later].after.1) + by;
+                            moved[later].after.1 = u32::try_from(ops).unwrap_or(0);
+                        }
+                    }
+                    tries.push(moved);
+                }
+            }
+        }
+        for (at, directives) in tries.iter().enumerate() {
+            let run = follow(body, self.ways(), directives, false)?;
+            if let Some(failure) = run.failure
+                && same(&failure)
+            {
+                let found = crate::search::Found {
+                    failure,
+                    directives: run.directives,
+                    preemptions: run.preemptions,
+                    steps: run.steps,
+                    executions: at as u64 + 1,
+                };
+                return self.finding_as_read(body, &found, schedule).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn finding_as_read(
+        &self,
+        body: &Body,
+        found: &crate::search::Found,
+        schedule: &Schedule,
+    ) -> Result<Finding, Failure> {
+        let directives: Vec<Directive> = found.directives.iter().map(|(directive, _)| *directive).collect();
+        let mut again = crate::minimize::told(body, self.ways(), &self.name, &directives, &found.failure)?;
+        again.header.least = schedule.header.least && again.header.preemptions == schedule.header.preemptions;
+        Ok(Finding {
+            failure: again.header.failure.clone(),
+            by: Half::Replay,
+            executions: found.executions,
+            before: found.preemptions,
+            tests: 0,
+            schedule: Some(again),
+        })
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "a test says what it found; the test harness keeps it")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Checks a test with at most 2 preemptions, or what the environment says; panics with a report where it fails.
+#[track_caller]
+pub fn check<F: Fn() + Send + Sync + 'static>(f: F) {
+    let thread = std::thread::current();
+    Check::named(thread.name().unwrap_or("check")).run(f);
+}

@@ -1,0 +1,359 @@
+//! Searches over the executions of a test: all of them within a bound, or random ones.
+
+use std::sync::Arc;
+
+use crate::failure::{Failure, FailureKind};
+use crate::hash::HashKeyed;
+use crate::op::TaskId;
+use crate::run::Strategy;
+use crate::world::{Cost, Directive, Ended, Graphs, Guide, Plan, World};
+
+/// What was run with one number of preemptions or delays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    pub(crate) executions: u64,
+    pub(crate) steps: u64,
+    pub(crate) pruned: u64,
+    pub(crate) complete: bool,
+}
+
+impl Level {
+    /// Executions.
+    #[must_use]
+    pub fn executions(&self) -> u64 {
+        self.executions
+    }
+
+    /// Steps of all of them.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Executions that came to a state which was known.
+    #[must_use]
+    pub fn pruned(&self) -> u64 {
+        self.pruned
+    }
+
+    /// Whether there are no others.
+    #[must_use]
+    pub fn complete(&self) -> bool {
+        self.complete
+    }
+}
+
+/// A failing execution.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) failure: Failure,
+    pub(crate) directives: Vec<(Directive, bool)>,
+    pub(crate) preemptions: u32,
+    pub(crate) steps: u32,
+    /// How many executions there were, this one included.
+    pub(crate) executions: u64,
+}
+
+impl Found {
+    pub(crate) fn new(world: &World, ended: &Ended, failure: Failure, executions: u64) -> Self {
+        Self {
+            failure,
+            directives: world.directives(),
+            preemptions: ended.preemptions,
+            steps: ended.steps,
+            executions,
+        }
+    }
+}
+
+struct Item {
+    trace: Arc<[TaskId]>,
+    len: u32,
+    other: TaskId,
+    graph: u128,
+    /// How often it was tried and went another way.
+    tries: u8,
+}
+
+/// All executions within a bound, those with the least cost first.
+pub(crate) struct Bounded {
+    cost: Cost,
+    cached: bool,
+    bound: u32,
+    work: Vec<Vec<Item>>,
+    level: usize,
+    current: Option<(Item, usize)>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) found: Option<Found>,
+    /// Only failures of this class count.
+    pub(crate) class: Option<String>,
+    /// Go on after a failure.
+    pub(crate) all: bool,
+    pub(crate) classes: std::collections::BTreeMap<String, u32>,
+    pub(crate) graphs: Option<Graphs>,
+    pub(crate) executions: u64,
+    /// At most so many more.
+    pub(crate) allowance: u64,
+    pub(crate) diverged: u64,
+    pub(crate) deadline: Option<std::time::Instant>,
+    most_work: usize,
+    known: HashKeyed<u32>,
+}
+
+impl Bounded {
+    pub(crate) fn new(cost: Cost, bound: u32, cached: bool) -> Self {
+        let mut work: Vec<Vec<Item>> = (0..=bound).map(|_| Vec::new()).collect();
+        if let Some(first) = work.first_mut() {
+            first.push(Item { trace: Arc::from([]), len: 0, other: TaskId::MAX, graph: 0, tries: 0 });
+        }
+        Self {
+            cost,
+            cached,
+            bound,
+            work,
+            level: 0,
+            current: None,
+            levels: vec![Level::default(); bound as usize + 1],
+            found: None,
+            class: None,
+            all: false,
+            classes: std::collections::BTreeMap::new(),
+            graphs: None,
+            executions: 0,
+            allowance: u64::MAX,
+            diverged: 0,
+            deadline: None,
+            most_work: 1 << 24,
+            known: HashKeyed::default(),
+        }
+    }
+
+    /// The highest bound up to which nothing is left, if any.
+    pub(crate) fn complete(&self) -> Option<u32> {
+        let complete = self.levels.iter().take_while(|level| level.complete).count();
+        if self.diverged > 0 { None } else { (complete as u32).checked_sub(1) }
+    }
+}
+
+impl Strategy for Bounded {
+    fn known(&mut self) -> Option<&mut HashKeyed<u32>> {
+        Some(&mut self.known)
+    }
+
+    fn next(&mut self) -> Option<Plan> {
+        if (self.found.is_some() && !self.all) || self.allowance == 0 {
+            return None;
+        }
+        if self.executions.is_multiple_of(64) && self.deadline.is_some_and(|end| std::time::Instant::now() >= end) {
+            return None;
+        }
+        let item = loop {
+            let level = self.work.get_mut(self.level)?;
+            match level.pop() {
+                Some(item) => break item,
+                None => {
+                    self.levels[self.level].complete = true;
+                    self.level += 1;
+                }
+            }
+        };
+        let other = (item.other != TaskId::MAX).then_some(item.other);
+        let guide = Guide::Prefix {
+            trace: Arc::clone(&item.trace),
+            len: item.len as usize,
+            other,
+            graph: item.graph,
+        };
+        self.current = Some((item, self.level));
+        Some(Plan { guide, cost: self.cost, cached: self.cached, log: false, expands: true })
+    }
+
+    fn done(&mut self, world: &World, ended: Ended) {
+        let Some((mut item, level)) = self.current.take() else { return };
+        if ended.diverged {
+            // A stray event may be gone the next time; else nothing can be promised of what would have come after.
+            item.tries += 1;
+            if item.tries < 2 {
+                self.work[level].push(item);
+            } else {
+                self.diverged += 1;
+            }
+            return;
+        }
+        self.executions += 1;
+        self.allowance -= 1;
+        let sums = &mut self.levels[level];
+        sums.executions += 1;
+        sums.steps += u64::from(ended.steps);
+        sums.pruned += u64::from(ended.pruned);
+        let begin = item.len as usize + usize::from(item.other != TaskId::MAX);
+        let until = world.known_from.unwrap_or(world.branches.len());
+        let mut trace: Option<Arc<[TaskId]>> = None;
+        for at in begin..until {
+            let branch = &world.branches[at];
+            for (delay, other) in world.choices(branch).iter().enumerate().skip(1) {
+                let more = match self.cost {
+                    Cost::Preemptions => u32::from(branch.stays),
+                    Cost::Delays => delay as u32,
+                };
+                let spent = branch.spent + more;
+                if spent > self.bound {
+                    break;
+                }
+                if self.work[spent as usize].len() >= self.most_work {
+                    self.diverged += 1;
+                    break;
+                }
+                let trace =
+                    trace.get_or_insert_with(|| world.branches.iter().map(|branch| branch.chosen).collect());
+                self.work[spent as usize].push(Item {
+                    trace: Arc::clone(trace),
+                    len: at as u32,
+                    other: *other,
+                    graph: branch.graph,
+                    tries: 0,
+                });
+            }
+        }
+        if let Some(graphs) = &mut self.graphs
+            && ended.failure.is_none()
+        {
+            graphs.insert(ended.graph);
+        }
+        if let Some(failure) = &ended.failure {
+            let class = failure.class();
+            if self.class.as_ref().is_none_or(|wanted| *wanted == class) {
+                if self.all {
+                    let least = self.classes.entry(class).or_insert(level as u32);
+                    *least = (*least).min(level as u32);
+                }
+                if self.found.is_none() {
+                    self.found = Some(Found::new(world, &ended, failure.clone(), self.executions));
+                }
+            }
+        }
+    }
+}
+
+/// Random executions: at each point a task is chosen with a weight of the operations that it has left, as the first executions show them. This
+/// makes all interleavings about equally likely (URW, "Selectively Uniform Concurrency Testing", ASPLOS 2025).
+pub(crate) struct Random {
+    pub(crate) seed: u64,
+    weighted: bool,
+    weights: Option<Arc<HashKeyed<u32>>>,
+    pub(crate) found: Option<Found>,
+    pub(crate) executions: u64,
+    pub(crate) steps: u64,
+    pub(crate) allowance: u64,
+    pub(crate) deadline: Option<std::time::Instant>,
+}
+
+impl Random {
+    pub(crate) fn new(seed: u64, weighted: bool) -> Self {
+        Self {
+            seed,
+            weighted,
+            weights: None,
+            found: None,
+            executions: 0,
+            steps: 0,
+            allowance: u64::MAX,
+            deadline: None,
+        }
+    }
+}
+
+impl Strategy for Random {
+    fn next(&mut self) -> Option<Plan> {
+        if self.found.is_some() || self.allowance == 0 {
+            return None;
+        }
+        if self.executions.is_multiple_of(64) && self.deadline.is_some_and(|end| std::time::Instant::now() >= end) {
+            return None;
+        }
+        let state = self.seed.wrapping_add(self.executions.wrapping_mul(0x2545_F491_4F6C_DD1D));
+        let guide = Guide::Random { state, weights: self.weights.clone() };
+        Some(Plan { guide, cost: Cost::Preemptions, cached: false, log: false, expands: false })
+    }
+
+    fn done(&mut self, world: &World, ended: Ended) {
+        self.executions += 1;
+        self.steps += u64::from(ended.steps);
+        self.allowance -= 1;
+        if self.weighted && self.weights.is_none() && ended.failure.is_none() {
+            self.weights = Some(Arc::new(world.weights()));
+        }
+        if let Some(failure) = &ended.failure {
+            self.found = Some(Found::new(world, &ended, failure.clone(), self.executions));
+        }
+    }
+}
+
+/// One execution by a plan, and what it left.
+pub(crate) struct Single<R> {
+    plan: Option<Plan>,
+    #[allow(clippy::type_complexity, reason = "it is called once")]
+    look: Option<Box<dyn FnOnce(&World, Ended) -> R + Send>>,
+    pub(crate) result: Option<R>,
+}
+
+impl<R> Single<R> {
+    pub(crate) fn new(plan: Plan, look: impl FnOnce(&World, Ended) -> R + Send + 'static) -> Self {
+        Self { plan: Some(plan), look: Some(Box::new(look)), result: None }
+    }
+}
+
+impl<R: Send> Strategy for Single<R> {
+    fn next(&mut self) -> Option<Plan> {
+        self.plan.take()
+    }
+
+    fn done(&mut self, world: &World, ended: Ended) {
+        self.result = self.look.take().map(|look| look(world, ended));
+    }
+}
+
+/// Whether the same choices lead to the same operations: two executions are compared.
+pub(crate) struct Twice {
+    left: u8,
+    first: Option<Vec<String>>,
+    pub(crate) differs: Option<FailureKind>,
+}
+
+impl Twice {
+    pub(crate) fn new() -> Self {
+        Self { left: 2, first: None, differs: None }
+    }
+}
+
+impl Strategy for Twice {
+    fn next(&mut self) -> Option<Plan> {
+        self.left = self.left.checked_sub(1)?;
+        let guide = Guide::Random { state: 7, weights: None };
+        Some(Plan { guide, cost: Cost::Preemptions, cached: false, log: true, expands: false })
+    }
+
+    fn done(&mut self, world: &World, _: Ended) {
+        let steps: Vec<String> = world
+            .steps
+            .iter()
+            .map(|step| format!("{} does {} at {}", world.name(step.task), step.op.kind.word(), step.op.at))
+            .collect();
+        let Some(first) = &self.first else {
+            self.first = Some(steps);
+            return;
+        };
+        let at = first.iter().zip(&steps).position(|(a, b)| a != b);
+        let at = at.or_else(|| (first.len() != steps.len()).then(|| first.len().min(steps.len())));
+        if let Some(at) = at {
+            let told = |steps: &[String]| steps.get(at).cloned().unwrap_or_else(|| "nothing follows".to_owned());
+            let message = format!(
+                "after the same {at} steps, {} in one execution and {} in another; time, hash order, addresses, statics and threads of the operating \
+                 system differ from run to run",
+                told(first),
+                told(&steps)
+            );
+            self.differs = Some(FailureKind::Nondeterministic { message });
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What tasks share, with the names and signatures of [`std::sync`].
+
+mod barrier;
+mod condvar;
+pub mod atomic;
+pub mod mpsc;
+mod mutex;
+mod once;
+mod rwlock;
+
+pub use std::sync::{Arc, LockResult, PoisonError, TryLockError, TryLockResult, Weak};
+
+pub use barrier::{Barrier, BarrierWaitResult};
+pub use condvar::{Condvar, WaitTimeoutResult};
+pub use mutex::{Mutex, MutexGuard};
+pub use once::{LazyLock, Once, OnceLock, OnceState};
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};

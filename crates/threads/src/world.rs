@@ -1,0 +1,993 @@
+//! One execution: its tasks, its resources, what is enabled, and who goes next.
+//!
+//! Every operation is announced before it happens. At that point the world decides who goes next; only if that is another task is the stack
+//! switched. An operation that cannot complete is not enabled, so what is chosen always completes.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::failure::{Failure, FailureKind, Held, Waits};
+use crate::fair::{Fair, Tasks};
+use crate::hash::{HashKeyed, HashSet, mix, of_text};
+use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag, TaskId};
+
+/// What a search bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Switches away from a task that could go on.
+    Preemptions,
+    /// Tasks passed over in the order of the deterministic scheduler.
+    Delays,
+}
+
+/// A task.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// The same in every execution, whatever was spawned before it.
+    pub(crate) birth: u128,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) parent: TaskId,
+    /// Which child of its parent it is, counted from 1.
+    ordinal: u32,
+    children: u32,
+    /// The hash of all that happened before its last operation, and of that operation.
+    hash: u128,
+    pub(crate) pending: Op,
+    pub(crate) finished: bool,
+    /// Its own operations so far.
+    pub(crate) ops: u32,
+    token: bool,
+    holds: Vec<(ResourceId, Place)>,
+    /// What is left of its operations and its children's, after an estimate.
+    left: i64,
+    late_steps: u32,
+    late_yields: u32,
+}
+
+/// A shared object.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) kind: ResourceKind,
+    pub(crate) made: Place,
+    pub(crate) name: Option<&'static str>,
+    written: u128,
+    read: u128,
+    pub(crate) holder: Option<TaskId>,
+    pub(crate) readers: Vec<TaskId>,
+    /// The tasks that wait at a condition variable, and for each signal that nobody consumed those that may.
+    waiting: Tasks,
+    signals: Vec<Tasks>,
+    last_notify: Option<(u32, TaskId, Place)>,
+    /// Entries of a channel, arrivals at a barrier, permits.
+    pub(crate) count: u32,
+    pub(crate) capacity: u32,
+    /// Generations of a barrier, things taken out of a channel.
+    pub(crate) generation: u32,
+    /// Senders of a channel.
+    pub(crate) senders: u32,
+    /// The receiver is gone, the initialization runs.
+    pub(crate) busy: bool,
+}
+
+impl Resource {
+    fn new(kind: ResourceKind, made: Place, name: Option<&'static str>) -> Self {
+        Self {
+            kind,
+            made,
+            name,
+            written: 1,
+            read: 0,
+            holder: None,
+            readers: Vec::new(),
+            waiting: Tasks::default(),
+            signals: Vec::new(),
+            last_notify: None,
+            count: 0,
+            capacity: u32::MAX,
+            generation: 0,
+            senders: 0,
+            busy: false,
+        }
+    }
+}
+
+/// A point at which more than one task could go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Branch {
+    pub(crate) chosen: TaskId,
+    pub(crate) current: TaskId,
+    /// Whether the current task could go on and did not yield: leaving it is a preemption.
+    pub(crate) stays: bool,
+    /// Where the enabled tasks begin in the pool, in the order of the deterministic scheduler, and how many there are.
+    begin: u32,
+    len: u16,
+    /// What was spent before.
+    pub(crate) spent: u32,
+    /// The hash of what happened before.
+    pub(crate) graph: u128,
+    /// The current task's own operations before.
+    pub(crate) ops: u32,
+    /// Whether the deterministic scheduler would have chosen the same.
+    pub(crate) by_default: bool,
+}
+
+/// A step, for reports.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) task: TaskId,
+    pub(crate) op: Op,
+    /// Why this task ran, if it is not the one before: see [`Why`].
+    pub(crate) why: Option<Why>,
+    pub(crate) holds: Vec<ResourceId>,
+}
+
+/// Why another task goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The one before could have gone on.
+    Preempt,
+    /// The one before has to wait.
+    Block,
+    /// The one before yielded, or has to let others go first.
+    Yield,
+    /// The one before ended.
+    End,
+}
+
+impl Why {
+    /// The word in files.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Why::Preempt => "preempt",
+            Why::Block => "block",
+            Why::Yield => "yield",
+            Why::End => "end",
+        }
+    }
+}
+
+/// A switch of tasks that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Directive {
+    /// After so many operations of this task,
+    pub(crate) after: (u128, u32),
+    /// this one goes on.
+    pub(crate) to: u128,
+}
+
+/// The number of the task with this path.
+pub(crate) fn born(path: &str) -> Option<u128> {
+    let first = of_text("main");
+    if path.is_empty() {
+        return Some(first);
+    }
+    path.split('.').try_fold(first, |birth, child| child.parse::<u32>().ok().map(|child| mix(birth, u128::from(child))))
+}
+
+/// Directives as what guides an execution.
+pub(crate) fn directed<'a>(directives: impl IntoIterator<Item = &'a Directive>) -> Guide {
+    let one = |directive: &Directive| (mix(directive.after.0, u128::from(directive.after.1)), directive.to);
+    Guide::Directed(Arc::new(directives.into_iter().map(one).collect()))
+}
+
+/// What decides.
+#[derive(Clone, Debug)]
+pub(crate) enum Guide {
+    /// The first choices of an earlier execution, then another one, then the deterministic scheduler.
+    Prefix { trace: Arc<[TaskId]>, len: usize, other: Option<TaskId>, graph: u128 },
+    /// Chance, weighted by the operations that are left to each task, where known.
+    Random { state: u64, weights: Option<Arc<HashKeyed<u32>>> },
+    /// The deterministic scheduler, but for these.
+    Directed(Arc<HashKeyed<u128>>),
+}
+
+/// How one execution is to go.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) guide: Guide,
+    pub(crate) cost: Cost,
+    pub(crate) cached: bool,
+    /// Whether each step is kept.
+    pub(crate) log: bool,
+    /// Whether the choices are kept for what follows from them.
+    pub(crate) expands: bool,
+}
+
+/// How far an execution may go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) steps: u32,
+    pub(crate) idle: u32,
+}
+
+/// Where an execution ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    pub(crate) failure: Option<Failure>,
+    pub(crate) steps: u32,
+    pub(crate) preemptions: u32,
+    pub(crate) delays: u32,
+    /// The hash of the whole graph, where the execution ended by itself and was not cut.
+    pub(crate) graph: u128,
+    pub(crate) pruned: bool,
+    /// Another operation than before came after the same choices.
+    pub(crate) diverged: bool,
+    /// Directives that were not reached, or whose task was not enabled.
+    pub(crate) ignored: usize,
+    pub(crate) tasks: usize,
+}
+
+/// The state of the execution that runs on this thread of the operating system.
+pub(crate) struct World {
+    pub(crate) active: bool,
+    pub(crate) execution: u32,
+    pub(crate) tasks: Vec<Task>,
+    live: Vec<TaskId>,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) current: TaskId,
+    pub(crate) chosen: Option<TaskId>,
+    pub(crate) stopped: bool,
+    scratch: Vec<TaskId>,
+    plan: Plan,
+    limits: Limits,
+    pub(crate) branches: Vec<Branch>,
+    pool: Vec<TaskId>,
+    /// From this branch on nothing follows that is not known.
+    pub(crate) known_from: Option<usize>,
+    graph: u128,
+    fair: Fair,
+    pub(crate) cache: HashKeyed<u32>,
+    pub(crate) cache_limit: usize,
+    order: u128,
+    why: Option<Why>,
+    idle: u32,
+    followed: usize,
+    pub(crate) ended: Ended,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) heart: Option<Arc<Heart>>,
+    /// A panic that is on its way up.
+    pub(crate) panicked: Option<(String, String)>,
+}
+
+/// What another thread sees of the execution.
+#[derive(Debug, Default)]
+pub(crate) struct Heart {
+    pub(crate) beats: AtomicU64,
+    /// The last step, where steps are kept.
+    pub(crate) last: std::sync::Mutex<Option<(String, Kind, Place)>>,
+}
+
+static EXECUTIONS: AtomicU32 = AtomicU32::new(1);
+
+thread_local! {
+    pub(crate) static WORLD: RefCell<World> = RefCell::new(World::new());
+}
+
+/// What a task does after it announced an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It goes on.
+    Go,
+    /// It gives way to whom the world has chosen.
+    Switch,
+}
+
+fn here() -> Place {
+    std::panic::Location::caller()
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            active: false,
+            execution: 0,
+            tasks: Vec::new(),
+            live: Vec::new(),
+            resources: Vec::new(),
+            current: 0,
+            chosen: None,
+            stopped: false,
+            scratch: Vec::new(),
+            plan: Plan {
+                guide: Guide::Directed(Arc::default()),
+                cost: Cost::Preemptions,
+                cached: false,
+                log: false,
+                expands: false,
+            },
+            limits: Limits { steps: 20_000, idle: 1_000 },
+            branches: Vec::new(),
+            pool: Vec::new(),
+            known_from: None,
+            graph: 0,
+            fair: Fair::default(),
+            cache: HashKeyed::default(),
+            cache_limit: 1 << 22,
+            order: 0,
+            why: None,
+            idle: 0,
+            followed: 0,
+            ended: Ended::default(),
+            steps: Vec::new(),
+            heart: None,
+            panicked: None,
+        }
+    }
+
+    /// Begins an execution.
+    pub(crate) fn begin(&mut self, plan: Plan, limits: Limits) {
+        self.active = true;
+        self.execution = EXECUTIONS.fetch_add(1, Ordering::Relaxed);
+        self.tasks.clear();
+        self.live.clear();
+        self.resources.clear();
+        self.current = 0;
+        self.chosen = None;
+        self.stopped = false;
+        self.plan = plan;
+        self.limits = limits;
+        self.branches.clear();
+        self.pool.clear();
+        self.known_from = None;
+        self.graph = 0;
+        self.fair.reset();
+        self.order = 0;
+        self.why = None;
+        self.idle = 0;
+        self.followed = 0;
+        self.ended = Ended::default();
+        self.steps.clear();
+        self.panicked = None;
+        if let Some(heart) = &self.heart {
+            heart.beats.fetch_add(1, Ordering::Relaxed);
+        }
+        self.add(of_text("main"), Some("main".into()), 0, 0, here());
+    }
+
+    fn add(&mut self, birth: u128, name: Option<Arc<str>>, parent: TaskId, ordinal: u32, at: Place) -> TaskId {
+        let id = self.tasks.len() as TaskId;
+        let left = match &self.plan.guide {
+            Guide::Random { weights: Some(weights), .. } => {
+                i64::from(weights.get(&birth).copied().unwrap_or(1))
+            }
+            _ => 0,
+        };
+        self.order = mix(self.order, birth);
+        self.graph = self.graph.wrapping_add(mix(birth, birth));
+        self.tasks.push(Task {
+            birth,
+            name,
+            parent,
+            ordinal,
+            children: 0,
+            hash: birth,
+            pending: Op { kind: Kind::Start, at, on: NOWHERE, aux: 0 },
+            finished: false,
+            ops: 0,
+            token: false,
+            holds: Vec::new(),
+            left,
+            late_steps: 0,
+            late_yields: 0,
+        });
+        self.live.push(id);
+        id
+    }
+
+    /// A child of the task that runs. The caller has made the step.
+    pub(crate) fn spawn(&mut self, name: Option<String>, at: Place) -> Option<TaskId> {
+        if self.tasks.len() >= usize::from(TaskId::MAX) {
+            return None;
+        }
+        let parent = &mut self.tasks[usize::from(self.current)];
+        parent.children += 1;
+        let birth = mix(parent.birth, u128::from(parent.children));
+        let ordinal = parent.children;
+        let hash = parent.hash;
+        let child = self.add(birth, name.map(Into::into), self.current, ordinal, at);
+        self.idle = 0;
+        let left = self.tasks[usize::from(child)].left;
+        self.tasks[usize::from(self.current)].left -= left;
+        let child_hash = mix(hash, birth);
+        self.hashed(child, child_hash);
+        Some(child)
+    }
+
+    /// The name of a task: its own, or its place among the children of the task that spawned it.
+    pub(crate) fn name(&self, task: TaskId) -> String {
+        let Some(found) = self.tasks.get(usize::from(task)) else { return format!("task {task}") };
+        match &found.name {
+            Some(name) if task == 0 => name.to_string(),
+            Some(name) => {
+                let same = self.tasks[..usize::from(task)].iter().filter(|t| t.name.as_ref() == Some(name));
+                match same.count() {
+                    0 => name.to_string(),
+                    n => format!("{name}#{}", n + 1),
+                }
+            }
+            None if found.parent == 0 => format!("task {}", found.ordinal),
+            None => format!("{}.{}", self.name(found.parent), found.ordinal),
+        }
+    }
+
+    /// A resource as people call it.
+    pub(crate) fn resource_name(&self, id: ResourceId) -> String {
+        let Some(resource) = self.resources.get(id as usize) else { return String::new() };
+        let same = |other: &&Resource| match resource.name {
+            Some(name) => other.name == Some(name),
+            None => other.name.is_none() && other.made == resource.made && other.kind == resource.kind,
+        };
+        let all = self.resources.iter().filter(same).count();
+        let before = self.resources[..id as usize].iter().filter(same).count();
+        let mut text = match resource.name {
+            Some(name) => name.to_owned(),
+            None => {
+                let file = resource.made.file();
+                let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
+                format!("{} of {file}:{}", resource.kind.word(), resource.made.line())
+            }
+        };
+        if all > 1 {
+            text.push_str(&format!("#{}", before + 1));
+        }
+        text
+    }
+
+    fn hashed(&mut self, task: TaskId, hash: u128) {
+        let task = &mut self.tasks[usize::from(task)];
+        self.graph = self.graph.wrapping_sub(mix(task.hash, task.birth)).wrapping_add(mix(hash, task.birth));
+        task.hash = hash;
+    }
+
+    /// The resource of an object, registered at its first use.
+    pub(crate) fn resource(&mut self, tag: &Tag, kind: ResourceKind) -> ResourceId {
+        if let Some(id) = tag.id_in(self.execution) {
+            return id;
+        }
+        let id = self.resources.len() as ResourceId;
+        self.resources.push(Resource::new(kind, tag.made, tag.name));
+        tag.set(self.execution, id);
+        id
+    }
+
+    pub(crate) fn of(&mut self, id: ResourceId) -> &mut Resource {
+        &mut self.resources[id as usize]
+    }
+
+    /// A node of the graph that changes a resource: it comes after all earlier ones of it, and before all later ones.
+    pub(crate) fn writes(&mut self, id: ResourceId) {
+        let task = self.current;
+        let of = &self.tasks[usize::from(task)];
+        let resource = &mut self.resources[id as usize];
+        let node = mix(mix(of.hash, resource.written), resource.read);
+        resource.written = node;
+        resource.read = 0;
+        self.hashed(task, node);
+        self.idle = 0;
+    }
+
+    /// A node that only looks: it commutes with others that only look.
+    pub(crate) fn reads(&mut self, id: ResourceId) {
+        let task = self.current;
+        let of = &self.tasks[usize::from(task)];
+        let resource = &mut self.resources[id as usize];
+        let node = mix(of.hash, resource.written ^ 5);
+        resource.read = resource.read.wrapping_add(mix(node, 7));
+        self.hashed(task, node);
+    }
+
+    /// A node of another task's end in this one's past.
+    pub(crate) fn joins(&mut self, other: TaskId) {
+        let node = mix(self.tasks[usize::from(self.current)].hash, self.tasks[usize::from(other)].hash);
+        self.hashed(self.current, node);
+        self.idle = 0;
+    }
+
+    /// A node that only looks at another task.
+    pub(crate) fn looks_at(&mut self, other: TaskId) {
+        // Later than the other's last step, earlier than its next one: both know of it.
+        let node = mix(self.tasks[usize::from(self.current)].hash, self.tasks[usize::from(other)].hash ^ 17);
+        self.hashed(self.current, node);
+        let after = mix(self.tasks[usize::from(other)].hash, node);
+        self.hashed(other, after);
+    }
+
+    pub(crate) fn enabled(&self, task: TaskId) -> bool {
+        let op = &self.tasks[usize::from(task)].pending;
+        let resource = || &self.resources[op.on as usize];
+        match op.kind {
+            Kind::Lock | Kind::Write => resource().holder.is_none() && resource().readers.is_empty(),
+            Kind::Read => resource().holder.is_none(),
+            Kind::Wake => resource().signals.iter().any(|signal| signal.has(task)),
+            Kind::Join => self.tasks[op.aux as usize].finished,
+            Kind::Park => self.tasks[usize::from(task)].token,
+            Kind::Pass => resource().generation != op.aux,
+            Kind::OnceBegin => !resource().busy,
+            Kind::Send => resource().busy || resource().count < resource().capacity.max(1),
+            Kind::SendTaken => resource().busy || resource().generation > op.aux,
+            Kind::Recv => resource().count > 0 || resource().senders == 0,
+            Kind::Poll => resource().count > 0,
+            _ => true,
+        }
+    }
+
+    /// The task that runs announces what it does next.
+    pub(crate) fn announce(&mut self, op: Op) -> Next {
+        let current = self.current;
+        self.tasks[usize::from(current)].pending = op;
+        self.decide();
+        match self.chosen {
+            Some(chosen) if chosen == current && !self.stopped => {
+                self.chosen = None;
+                Next::Go
+            }
+            _ => Next::Switch,
+        }
+    }
+
+    /// The operation of the task that runs happens now.
+    pub(crate) fn happens(&mut self) -> Op {
+        let current = self.current;
+        let task = &mut self.tasks[usize::from(current)];
+        let op = task.pending;
+        let place = u128::from(op.at.line()) << 40 | u128::from(op.at.column()) << 20 | op.kind as u128;
+        task.ops += 1;
+        task.left -= 1;
+        self.ended.steps += 1;
+        if self.ended.steps > self.limits.steps / 2 {
+            task.late_steps += 1;
+            task.late_yields += u32::from(op.kind.yields());
+        }
+        let hash = mix(task.hash, place);
+        if let Some(heart) = &self.heart {
+            heart.beats.fetch_add(1, Ordering::Relaxed);
+        }
+        if self.plan.log {
+            let holds = task.holds.iter().map(|(id, _)| *id).collect();
+            self.steps.push(Step { task: current, op, why: self.why.take(), holds });
+            if let Some(heart) = &self.heart {
+                let name = self.name(current);
+                if let Ok(mut last) = heart.last.lock() {
+                    *last = Some((name, op.kind, op.at));
+                }
+            }
+        }
+        if op.kind.yields() {
+            self.idle = 0;
+        } else {
+            self.idle += 1;
+        }
+        self.hashed(current, hash);
+        op
+    }
+
+    /// The task that runs begins.
+    pub(crate) fn begins(&mut self) {
+        let current = self.current;
+        let hash = mix(self.tasks[usize::from(current)].hash, 3);
+        self.hashed(current, hash);
+    }
+
+    /// The task that runs is at its end.
+    pub(crate) fn finish(&mut self) {
+        let current = self.current;
+        let task = &mut self.tasks[usize::from(current)];
+        task.finished = true;
+        let hash = mix(task.hash, 11);
+        self.hashed(current, hash);
+        if let Some(at) = self.live.iter().position(|task| *task == current) {
+            self.live.remove(at);
+        }
+        if self.live.is_empty() {
+            self.ended.graph = self.graph;
+        }
+        self.idle = 0;
+    }
+
+    pub(crate) fn fail(&mut self, kind: FailureKind) {
+        if self.ended.failure.is_none() {
+            self.ended.failure = Some(Failure::new(kind));
+        }
+        self.stopped = true;
+    }
+
+    /// Chooses who goes next.
+    pub(crate) fn decide(&mut self) {
+        if self.stopped {
+            return;
+        }
+        let current = self.current;
+        let mut enabled = std::mem::take(&mut self.scratch);
+        enabled.clear();
+        enabled.extend(self.live.iter().copied().filter(|task| self.enabled(*task)));
+        self.choose(current, &mut enabled);
+        self.scratch = enabled;
+    }
+
+    fn choose(&mut self, current: TaskId, enabled: &mut Vec<TaskId>) {
+        if enabled.is_empty() {
+            if !self.live.is_empty() {
+                let waits = self.waits();
+                self.fail(FailureKind::Deadlock(waits));
+            }
+            self.stopped = true;
+            return;
+        }
+        let running = !self.tasks[usize::from(current)].finished;
+        let kind = self.tasks[usize::from(current)].pending.kind;
+        let yields = running && kind.yields();
+        if self.ended.steps >= self.limits.steps {
+            let kind = self.without_end();
+            return self.fail(kind);
+        }
+        if running && self.idle > self.limits.idle && enabled.len() > 1 {
+            let kind = self.hog(current);
+            return self.fail(kind);
+        }
+        self.fair.stepped(current, enabled, yields);
+        let could = running && enabled.contains(&current);
+        self.fair.filter(enabled);
+        let stays = could && !yields && enabled.contains(&current);
+        let just_began = self.tasks[usize::from(current)].ops == 0;
+        let chosen = if let [only] = enabled[..] {
+            only
+        } else if stays && just_began && !self.leaves(current) {
+            // To leave a task before it did anything is not to choose it, which was tried.
+            current
+        } else {
+            // The order of the deterministic scheduler: this task if it may stay, then round robin.
+            let from = if stays { current } else { current + 1 };
+            let at = enabled.partition_point(|task| *task < from);
+            enabled.rotate_left(at);
+            self.branch(current, stays, enabled)
+        };
+        if self.stopped {
+            return;
+        }
+        if chosen != current {
+            self.why = Some(if !running {
+                Why::End
+            } else if !could {
+                Why::Block
+            } else if stays {
+                Why::Preempt
+            } else {
+                Why::Yield
+            });
+            self.idle = 0;
+        }
+        self.current = chosen;
+        self.chosen = Some(chosen);
+    }
+
+    /// Whether a directive says that this task is left now.
+    fn leaves(&self, current: TaskId) -> bool {
+        let task = &self.tasks[usize::from(current)];
+        matches!(&self.plan.guide, Guide::Directed(map) if map.contains_key(&mix(task.birth, u128::from(task.ops))))
+    }
+
+    fn branch(&mut self, current: TaskId, stays: bool, enabled: &[TaskId]) -> TaskId {
+        let at = self.branches.len();
+        let spent = match self.plan.cost {
+            Cost::Preemptions => self.ended.preemptions,
+            Cost::Delays => self.ended.delays,
+        };
+        let default = enabled[0];
+        let ops = self.tasks[usize::from(current)].ops;
+        let mut fresh = true;
+        let chosen = match &mut self.plan.guide {
+            Guide::Prefix { trace, len, other, graph } => {
+                if at < *len {
+                    fresh = false;
+                    trace[at]
+                } else if let (true, Some(other)) = (at == *len, *other) {
+                    fresh = false;
+                    if *graph != self.graph || !enabled.contains(&other) {
+                        self.ended.diverged = true;
+                        self.stopped = true;
+                        return default;
+                    }
+                    other
+                } else {
+                    default
+                }
+            }
+            Guide::Random { state, weights } => {
+                let weigh = |task: &TaskId| match weights {
+                    Some(_) => self.tasks[usize::from(*task)].left.max(1) as u64,
+                    None => 1,
+                };
+                let total: u64 = enabled.iter().map(weigh).sum();
+                *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                let mut z = *state;
+                z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                z ^= z >> 31;
+                let mut left = z % total.max(1);
+                let mut found = default;
+                for task in enabled {
+                    let weight = weigh(task);
+                    if left < weight {
+                        found = *task;
+                        break;
+                    }
+                    left -= weight;
+                }
+                found
+            }
+            Guide::Directed(map) => {
+                let task = &self.tasks[usize::from(current)];
+                match map.get(&mix(task.birth, u128::from(task.ops))) {
+                    Some(to) => {
+                        let found = enabled.iter().find(|t| self.tasks[usize::from(**t)].birth == *to);
+                        self.followed += usize::from(found.is_some());
+                        found.copied().unwrap_or(default)
+                    }
+                    None => default,
+                }
+            }
+        };
+        let Some(delay) = enabled.iter().position(|task| *task == chosen) else {
+            self.ended.diverged = true;
+            self.stopped = true;
+            return default;
+        };
+        if self.plan.cached && fresh && self.known_from.is_none() {
+            let key = self.key(current, stays, enabled);
+            let room = self.cache.len() < self.cache_limit;
+            match self.cache.get_mut(&key) {
+                Some(least) if *least <= spent => {
+                    self.known_from = Some(at);
+                    self.ended.pruned = true;
+                }
+                Some(least) => *least = spent,
+                None if room => drop(self.cache.insert(key, spent)),
+                None => {}
+            }
+        }
+        let begin = self.pool.len() as u32;
+        if self.plan.expands {
+            self.pool.extend_from_slice(enabled);
+        }
+        self.branches.push(Branch {
+            chosen,
+            current,
+            stays,
+            begin,
+            len: if self.plan.expands { enabled.len() as u16 } else { 0 },
+            spent,
+            graph: self.graph,
+            ops,
+            by_default: chosen == default,
+        });
+        if stays && chosen != current {
+            self.ended.preemptions += 1;
+        }
+        self.ended.delays += delay as u32;
+        chosen
+    }
+
+    /// A number for all that decides what follows.
+    fn key(&self, current: TaskId, stays: bool, _enabled: &[TaskId]) -> u128 {
+        let birth = |task: TaskId| self.tasks[usize::from(task)].birth;
+        let mut key = self.graph;
+        if stays {
+            key = mix(key, birth(current));
+        }
+        if self.plan.cost == Cost::Delays {
+            key = mix(mix(key, birth(current)), self.order);
+        }
+        if self.fair.active() {
+            key = mix(key, self.fair.key(birth));
+        }
+        key
+    }
+
+    /// Those that could go on at a branch, in the order of the deterministic scheduler.
+    pub(crate) fn choices(&self, branch: &Branch) -> &[TaskId] {
+        &self.pool[branch.begin as usize..][..usize::from(branch.len)]
+    }
+
+    /// A signal for one task that waits, or for all.
+    pub(crate) fn notify(&mut self, id: ResourceId, all: bool, at: Place) {
+        let (step, task) = (self.ended.steps, self.current);
+        let resource = self.of(id);
+        resource.last_notify = Some((step, task, at));
+        // A task that was signalled already and did not wake up yet waits no more in the eyes of a later signal only if the earlier one can
+        // be for nobody else.
+        let waiting = resource.waiting.clone();
+        if all {
+            for task in waiting.iter() {
+                let mut one = Tasks::default();
+                one.insert(task);
+                resource.signals.push(one);
+            }
+            resource.waiting.clear();
+        } else if waiting.iter().next().is_some() {
+            resource.signals.push(waiting);
+        }
+    }
+
+    pub(crate) fn waits_at(&mut self, id: ResourceId) {
+        let task = self.current;
+        self.of(id).waiting.insert(task);
+    }
+
+    /// The task that runs wakes up; says whether by a signal.
+    pub(crate) fn wakes_at(&mut self, id: ResourceId) -> bool {
+        let task = self.current;
+        let resource = self.of(id);
+        let signal = resource.signals.iter().position(|signal| signal.has(task));
+        if let Some(at) = signal {
+            resource.signals.remove(at);
+        }
+        resource.waiting.remove(task);
+        resource.signals.iter_mut().for_each(|signal| signal.remove(task));
+        resource.signals.retain(|signal| signal.iter().next().is_some());
+        signal.is_some()
+    }
+
+    pub(crate) fn hold(&mut self, id: ResourceId, at: Place) {
+        let current = self.current;
+        self.tasks[usize::from(current)].holds.push((id, at));
+    }
+
+    /// A task gives a lock back: most often the one that runs, but a guard can be dropped elsewhere.
+    pub(crate) fn release(&mut self, id: ResourceId, holder: TaskId) {
+        if let Some(task) = self.tasks.get_mut(usize::from(holder)) {
+            if let Some(at) = task.holds.iter().rposition(|(held, _)| *held == id) {
+                task.holds.remove(at);
+            }
+        }
+    }
+
+    pub(crate) fn unpark(&mut self, task: TaskId) {
+        // The token is a resource of the task: whoever gives it comes before whoever takes it.
+        let node = mix(self.tasks[usize::from(self.current)].hash, u128::from(task) + 13);
+        self.hashed(self.current, node);
+        let other = mix(self.tasks[usize::from(task)].hash, node);
+        self.hashed(task, other);
+        self.tasks[usize::from(task)].token = true;
+        self.idle = 0;
+    }
+
+    pub(crate) fn take_token(&mut self) -> bool {
+        let current = self.current;
+        std::mem::take(&mut self.tasks[usize::from(current)].token)
+    }
+
+    /// The locks that a task holds.
+    pub(crate) fn held(&self, task: TaskId) -> Vec<String> {
+        self.tasks[usize::from(task)].holds.iter().map(|(id, _)| self.resource_name(*id)).collect()
+    }
+
+    fn holder_of(&self, op: &Op) -> Option<TaskId> {
+        match op.kind {
+            Kind::Join => Some(op.aux as TaskId),
+            _ => self.resources.get(op.on as usize).and_then(|r| r.holder.or_else(|| r.readers.first().copied())),
+        }
+    }
+
+    /// What each task waits for.
+    fn waits(&self) -> Vec<Waits> {
+        let held = |task: TaskId| {
+            let holds = &self.tasks[usize::from(task)].holds;
+            holds.iter().map(|(id, at)| Held { what: self.resource_name(*id), at: (*at).into() }).collect::<Vec<_>>()
+        };
+        let one = |task: TaskId| {
+            let op = self.tasks[usize::from(task)].pending;
+            let resource = self.resources.get(op.on as usize);
+            let by = self.holder_of(&op);
+            let by_at = by.and_then(|by| {
+                self.tasks[usize::from(by)].holds.iter().find(|(id, _)| *id == op.on).map(|(_, at)| (*at).into())
+            });
+            let notified = resource.filter(|r| r.kind == ResourceKind::Condvar).map(|r| {
+                r.last_notify.map(|(step, by, at)| (step, self.name(by), at.into()))
+            });
+            Waits {
+                task: self.name(task),
+                op: op.kind.word().to_owned(),
+                what: match op.kind {
+                    Kind::Join => format!("the end of {}", self.name(op.aux as TaskId)),
+                    _ => self.resource_name(op.on),
+                },
+                at: op.at.into(),
+                by: by.map(|by| self.name(by)),
+                by_at,
+                holds: held(task),
+                last_notify: notified.flatten(),
+                never_notified: resource
+                    .is_some_and(|r| r.kind == ResourceKind::Condvar && r.last_notify.is_none()),
+            }
+        };
+        self.live.iter().map(|task| one(*task)).collect()
+    }
+
+    fn others(&self, current: TaskId) -> Vec<String> {
+        let others = self.live.iter().filter(|task| **task != current && self.enabled(**task));
+        others.map(|task| self.name(*task)).collect()
+    }
+
+    fn hog(&self, current: TaskId) -> FailureKind {
+        FailureKind::Hog {
+            task: self.name(current),
+            at: self.tasks[usize::from(current)].pending.at.into(),
+            starved: self.others(current),
+            steps: self.limits.idle,
+        }
+    }
+
+    /// What it is that does not end: a task that never lets others go, or all of them together.
+    fn without_end(&self) -> FailureKind {
+        let busy = |task: &&TaskId| self.tasks[usize::from(**task)].late_steps > 0;
+        let never = self.live.iter().filter(busy).find(|task| {
+            let task = &self.tasks[usize::from(**task)];
+            task.late_yields == 0 && task.late_steps > self.limits.steps / 4
+        });
+        match never {
+            Some(task) => FailureKind::Hog {
+                task: self.name(*task),
+                at: self.tasks[usize::from(*task)].pending.at.into(),
+                starved: self.others(*task),
+                steps: self.limits.steps,
+            },
+            None => FailureKind::Livelock {
+                tasks: self.live.iter().filter(busy).map(|task| self.name(*task)).collect(),
+                steps: self.limits.steps,
+            },
+        }
+    }
+
+    /// What the next executions may expect of each task: its operations with those of its children.
+    pub(crate) fn weights(&self) -> HashKeyed<u32> {
+        let mut sums: Vec<u32> = self.tasks.iter().map(|task| task.ops.max(1)).collect();
+        for at in (1..sums.len()).rev() {
+            let parent = usize::from(self.tasks[at].parent);
+            sums[parent] = sums[parent].saturating_add(sums[at]);
+        }
+        self.tasks.iter().map(|task| task.birth).zip(sums).collect()
+    }
+
+    /// The path of a task from the first: which child of which child it is. Empty for the first.
+    pub(crate) fn path(&self, task: TaskId) -> String {
+        match self.tasks.get(usize::from(task)) {
+            Some(found) if task > 0 => match self.path(found.parent) {
+                parent if parent.is_empty() => found.ordinal.to_string(),
+                parent => format!("{parent}.{}", found.ordinal),
+            },
+            _ => String::new(),
+        }
+    }
+
+    /// Where the deterministic scheduler was not followed, as directives, each with whether it is a preemption.
+    pub(crate) fn directives(&self) -> Vec<(Directive, bool)> {
+        let birth = |task: TaskId| self.tasks[usize::from(task)].birth;
+        let one = |branch: &Branch| {
+            let after = (birth(branch.current), branch.ops);
+            (Directive { after, to: birth(branch.chosen) }, branch.stays)
+        };
+        self.branches.iter().filter(|branch| !branch.by_default).map(one).collect()
+    }
+
+    /// Forgets a panic that was caught.
+    pub(crate) fn calm(&mut self) {
+        if self.panicked.is_some() && !std::thread::panicking() {
+            self.panicked = None;
+        }
+    }
+
+    /// Ends the execution.
+    pub(crate) fn end(&mut self) -> Ended {
+        self.active = false;
+        if let Guide::Directed(map) = &self.plan.guide {
+            self.ended.ignored = map.len().saturating_sub(self.followed);
+        }
+        self.ended.tasks = self.tasks.len();
+        std::mem::take(&mut self.ended)
+    }
+}
+
+/// Terminal graphs, for the oracle.
+pub(crate) type Graphs = HashSet;

@@ -1,0 +1,133 @@
+//! Loops that wait: with a yield they are explored to the end, without one they are named.
+
+use demi_threads::failure::FailureKind;
+use demi_threads::sync::Arc;
+use demi_threads::sync::Mutex;
+use demi_threads::sync::atomic::{AtomicBool, Ordering};
+use demi_threads::{Check, hint, thread};
+
+fn spins(yields: bool) {
+    let ready = Arc::new(AtomicBool::new(false));
+    let other = Arc::clone(&ready);
+    let waiter = thread::spawn(move || {
+        while !other.load(Ordering::Acquire) {
+            if yields {
+                hint::spin_loop();
+            }
+        }
+    });
+    ready.store(true, Ordering::Release);
+    waiter.join().unwrap();
+}
+
+#[test]
+fn a_loop_that_yields_is_explored_to_the_end_of_every_bound() {
+    for cached in [false, true] {
+        for bound in 0..=4 {
+            let preemptions = Check::named("spin").bound(bound).cache(cached).explore(|| spins(true));
+            assert!(preemptions.finding().is_none(), "{:?}", preemptions.finding());
+            assert_eq!(preemptions.complete(), Some(bound));
+            let delays = Check::named("spin").delays(bound).cache(cached).explore(|| spins(true));
+            assert!(delays.finding().is_none(), "{:?}", delays.finding());
+            assert_eq!(delays.complete(), Some(bound));
+        }
+    }
+}
+
+#[test]
+fn a_loop_that_does_not_yield_is_named() {
+    let outcome = Check::named("hog").explore(|| spins(false));
+    let finding = outcome.finding().unwrap();
+    let FailureKind::Hog { task, at, starved, .. } = finding.failure().kind() else {
+        panic!("{}", finding.failure())
+    };
+    assert_eq!(task, "task 1");
+    assert!(at.0.contains("fairness.rs"), "{at}");
+    assert_eq!(starved, &["main"]);
+    assert_eq!(finding.least(), Some((1, true)), "main has to be left before it stores");
+}
+
+#[test]
+fn the_cache_keeps_all_terminal_graphs_of_programs_with_yields() {
+    let both = |bound: u32, delays: bool| {
+        let graphs = [false, true].map(|cached| {
+            let check = Check::named("graphs").cache(cached).budget(u64::MAX).exhaustive();
+            let check = if delays { check.delays(bound) } else { check.bound(bound) };
+            let outcome = check.explore(|| {
+                let flags = Arc::new((AtomicBool::new(false), AtomicBool::new(false)));
+                let other = Arc::clone(&flags);
+                let waiter = thread::spawn(move || {
+                    while !other.0.load(Ordering::SeqCst) {
+                        thread::yield_now();
+                    }
+                    other.1.store(true, Ordering::SeqCst);
+                });
+                flags.0.store(true, Ordering::SeqCst);
+                while !flags.1.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+                waiter.join().unwrap();
+            });
+            assert_eq!(outcome.complete(), Some(bound));
+            outcome.terminal_graphs().clone()
+        });
+        assert_eq!(graphs[0], graphs[1], "bound {bound}, delays {delays}");
+        graphs[0].len()
+    };
+    for bound in 0..=3 {
+        assert!(both(bound, false) > 0);
+        assert!(both(bound, true) > 0);
+    }
+    assert!(both(2, false) > 3);
+}
+
+/// Two tasks that take two locks in opposite orders and put the first back where they do not get the second.
+fn polite() {
+    let forks = Arc::new((Mutex::new(()), Mutex::new(())));
+    let eat = |first: fn(&(Mutex<()>, Mutex<()>)) -> (&Mutex<()>, &Mutex<()>)| {
+        let forks = Arc::clone(&forks);
+        move || loop {
+            let (one, two) = first(&forks);
+            let held = one.lock().unwrap();
+            if two.try_lock().is_ok() {
+                break;
+            }
+            drop(held);
+            thread::yield_now();
+        }
+    };
+    let a = thread::spawn(eat(|forks| (&forks.0, &forks.1)));
+    let b = thread::spawn(eat(|forks| (&forks.1, &forks.0)));
+    a.join().unwrap();
+    b.join().unwrap();
+}
+
+#[test]
+fn two_philosophers_who_put_their_forks_back_are_no_failure_of_a_finite_bound() {
+    let outcome = Check::named("polite").bound(3).random(false).explore(polite);
+    assert!(outcome.finding().is_none(), "{:?}", outcome.finding());
+    assert_eq!(outcome.complete(), Some(3));
+}
+
+#[test]
+fn a_fair_execution_without_end_is_a_livelock() {
+    let outcome = Check::named("livelock").steps(2_000).explore(|| {
+        let done = Arc::new(AtomicBool::new(false));
+        let other = Arc::clone(&done);
+        let wait = move |flag: Arc<AtomicBool>| {
+            while !flag.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        };
+        let first = thread::spawn({
+            let wait = wait.clone();
+            move || wait(other)
+        });
+        wait(done);
+        first.join().unwrap();
+    });
+    let FailureKind::Livelock { tasks, .. } = outcome.finding().unwrap().failure().kind() else {
+        panic!("{}", outcome.finding().unwrap().failure())
+    };
+    assert_eq!(tasks, &["main", "task 1"]);
+}

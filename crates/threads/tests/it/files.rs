@@ -1,0 +1,117 @@
+//! Schedule files: they are read back, they are followed, and they survive edits of the program elsewhere.
+
+use demi_threads::failure::FailureKind;
+use demi_threads::schedule::{Schedule, ScheduleError};
+use demi_threads::sync::atomic::{AtomicUsize, Ordering};
+use demi_threads::sync::{Arc, Mutex};
+use demi_threads::{Check, Half, thread};
+
+/// Two transfers that read and write in two sections; `more` is an edit elsewhere in the program.
+fn bank(more: bool) {
+    let account = Arc::new(Mutex::named("account", 0u32));
+    let log = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..2)
+        .map(|_| {
+            let (account, log) = (Arc::clone(&account), Arc::clone(&log));
+            thread::spawn(move || {
+                let balance = *account.lock().unwrap();
+                *account.lock().unwrap() = balance + 1;
+                if more {
+                    log.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    if more {
+        let log = Arc::clone(&log);
+        thread::spawn(move || log.load(Ordering::SeqCst)).join().unwrap();
+    }
+    for task in tasks {
+        task.join().unwrap();
+    }
+    assert_eq!(*account.lock().unwrap(), 2, "a deposit is lost");
+}
+
+fn found() -> Schedule {
+    let outcome = Check::named("bank").explore(|| bank(false));
+    let finding = outcome.finding().unwrap();
+    assert_eq!(finding.least(), Some((1, true)));
+    finding.schedule().unwrap().clone()
+}
+
+#[test]
+fn a_schedule_is_read_back_and_followed_each_time() {
+    let schedule = found();
+    let text = schedule.write();
+    assert!(text.lines().count() < 20, "{text}");
+    assert_eq!(Schedule::read(&text).unwrap(), schedule);
+    for _ in 0..100 {
+        let outcome = Check::named("bank").replay(Schedule::read(&text).unwrap()).explore(|| bank(false));
+        let finding = outcome.finding().unwrap();
+        assert_eq!(finding.by(), Half::Replay);
+        assert_eq!(finding.executions(), 1, "the first try fails");
+        assert_eq!(finding.least(), Some((1, true)));
+        assert_eq!(finding.schedule().unwrap().switches, schedule.switches);
+    }
+}
+
+#[test]
+fn a_schedule_is_followed_after_an_edit_elsewhere() {
+    let outcome = Check::named("bank").replay(found()).explore(|| bank(true));
+    let finding = outcome.finding().unwrap();
+    assert!(matches!(finding.failure().kind(), FailureKind::Panic { .. }));
+    assert!(finding.failure().to_string().contains("a deposit is lost"));
+}
+
+#[test]
+fn a_schedule_of_a_program_that_is_mended_finds_nothing() {
+    let outcome = Check::named("bank").replay(found()).explore(|| {
+        let account = Arc::new(Mutex::new(0u32));
+        let tasks: Vec<_> = (0..2)
+            .map(|_| {
+                let account = Arc::clone(&account);
+                thread::spawn(move || *account.lock().unwrap() += 1)
+            })
+            .collect();
+        for task in tasks {
+            task.join().unwrap();
+        }
+        assert_eq!(*account.lock().unwrap(), 2);
+    });
+    assert!(outcome.finding().is_none());
+}
+
+#[test]
+fn the_text_shows_the_tasks_side_by_side_and_both_places_of_a_preemption() {
+    let text = found().show();
+    assert!(text.contains("1 preemption (the fewest: every schedule with fewer was tried)"), "{text}");
+    assert!(text.contains(">>> preemption of task 1 before lock account at "), "{text}");
+    assert!(text.contains(", by task 2, which does lock account at "), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("main") && line.contains("task 1") && line.contains("task 2")));
+}
+
+#[test]
+fn what_is_no_schedule_is_refused() {
+    assert_eq!(Schedule::read(""), Err(ScheduleError::Empty));
+    assert_eq!(Schedule::read("{\"format\":\"demi-schedule/1\"}"), Err(ScheduleError::Format("demi-schedule/1".into())));
+    assert!(matches!(Schedule::read("nothing"), Err(ScheduleError::Line { line: 1, .. })));
+    let text = found().write();
+    let cut: Vec<&str> = text.lines().collect();
+    assert_eq!(Schedule::read(&cut[..cut.len() - 1].join("\n")), Err(ScheduleError::Cut));
+    let renamed = text.replacen("\"to\":\"task 1\"", "\"to\":\"nobody\"", 1);
+    assert!(matches!(Schedule::read(&renamed), Err(ScheduleError::Task { line: 2, .. })), "{renamed}");
+    for end in 0..text.len() {
+        let _ = Schedule::read(&text[..end]);
+    }
+}
+
+#[test]
+fn a_test_that_fails_says_what_and_leaves_its_schedule() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_owned();
+    let payload = std::panic::catch_unwind(move || Check::named("bank").out(out).run(|| bank(false))).unwrap_err();
+    let text = payload.downcast_ref::<String>().unwrap();
+    assert!(text.contains("a deposit is lost") && text.contains("DEMI_REPLAY="), "{text}");
+    let file = std::fs::read_to_string(folder.path().join("bank.jsonl")).unwrap();
+    assert_eq!(Schedule::read(&file).unwrap().header.preemptions, 1);
+}

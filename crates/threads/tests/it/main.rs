@@ -1,0 +1,9 @@
+//! Tests of `demi-threads`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+
+mod bad_use;
+mod brute_force;
+mod fairness;
+mod files;
+mod objects;

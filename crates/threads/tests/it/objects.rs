@@ -1,0 +1,329 @@
+//! Each object does what that of the standard library does, under every schedule within the bound.
+
+use std::time::Duration;
+
+use demi_threads::failure::FailureKind;
+use demi_threads::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use demi_threads::sync::mpsc::{RecvTimeoutError, TryRecvError, TrySendError, channel, sync_channel};
+use demi_threads::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock};
+use demi_threads::{Check, future, thread};
+
+#[track_caller]
+fn holds(test: impl Fn() + Send + Sync + 'static) {
+    let outcome = Check::named("holds").bound(2).budget(400_000).explore(test);
+    if let Some(finding) = outcome.finding() {
+        let schedule = finding.schedule().map_or_else(|| finding.failure().to_string(), |schedule| schedule.show());
+        panic!("{schedule}");
+    }
+    assert_eq!(outcome.complete(), Some(2), "{}", outcome.promise());
+}
+
+#[test]
+fn a_mutex_excludes() {
+    holds(|| {
+        let inside = Arc::new((Mutex::new(0), AtomicUsize::new(0)));
+        let enter = |shared: Arc<(Mutex<i32>, AtomicUsize)>| {
+            move || {
+                let mut value = shared.0.lock().unwrap();
+                assert_eq!(shared.1.fetch_add(1, Ordering::SeqCst), 0);
+                *value += 1;
+                shared.1.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
+        let task = thread::spawn(enter(Arc::clone(&inside)));
+        enter(Arc::clone(&inside))();
+        task.join().unwrap();
+        assert_eq!(*inside.0.lock().unwrap(), 2);
+        let held = inside.0.try_lock().unwrap();
+        assert!(inside.0.try_lock().is_err());
+        drop(held);
+    });
+}
+
+#[test]
+fn readers_share_and_a_writer_does_not() {
+    holds(|| {
+        let lock = Arc::new(RwLock::new((0, 0)));
+        let other = Arc::clone(&lock);
+        let writer = thread::spawn(move || {
+            let mut value = other.write().unwrap();
+            value.0 += 1;
+            value.1 += 1;
+        });
+        let third = Arc::clone(&lock);
+        let reader = thread::spawn(move || {
+            let value = third.read().unwrap();
+            assert_eq!(value.0, value.1);
+        });
+        let value = lock.read().unwrap();
+        assert_eq!(value.0, value.1);
+        assert!(lock.try_write().is_err());
+        drop(value);
+        writer.join().unwrap();
+        reader.join().unwrap();
+        assert_eq!(*lock.try_read().unwrap(), (1, 1));
+    });
+}
+
+#[test]
+fn a_condition_variable_wakes_who_waits() {
+    holds(|| {
+        let pair = Arc::new((Mutex::new(false), Condvar::new()));
+        let other = Arc::clone(&pair);
+        let task = thread::spawn(move || {
+            *other.0.lock().unwrap() = true;
+            other.1.notify_one();
+        });
+        let ready = pair.1.wait_while(pair.0.lock().unwrap(), |ready| !*ready).unwrap();
+        assert!(*ready);
+        drop(ready);
+        task.join().unwrap();
+    });
+}
+
+#[test]
+fn a_wait_with_a_timeout_ends_either_way() {
+    let ways = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let seen = std::sync::Arc::clone(&ways);
+    holds(move || {
+        let pair = Arc::new((Mutex::new(()), Condvar::new()));
+        let other = Arc::clone(&pair);
+        let task = thread::spawn(move || other.1.notify_one());
+        let (guard, result) = pair.1.wait_timeout(pair.0.lock().unwrap(), Duration::from_secs(1)).unwrap();
+        seen.lock().unwrap().insert(result.timed_out());
+        drop(guard);
+        task.join().unwrap();
+    });
+    assert_eq!(ways.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn a_lost_wake_up_is_a_deadlock_that_names_both() {
+    let outcome = Check::named("lost").explore(|| {
+        let pair = Arc::new((Mutex::named("lock", false), Condvar::named("ready"), AtomicBool::new(false)));
+        let other = Arc::clone(&pair);
+        let task = thread::spawn(move || {
+            other.2.store(true, Ordering::SeqCst);
+            other.1.notify_one();
+        });
+        if !pair.2.load(Ordering::SeqCst) {
+            drop(pair.1.wait(pair.0.lock().unwrap()).unwrap());
+        }
+        task.join().unwrap();
+    });
+    let finding = outcome.finding().unwrap();
+    assert_eq!(finding.least(), Some((1, true)));
+    let text = finding.failure().to_string();
+    assert!(text.contains("main waits in wake-up for ready at"), "{text}");
+    assert!(text.contains("the last notification was step") && text.contains("by task 1 at"), "{text}");
+    assert!(text.contains("nobody is left who could end these waits"), "{text}");
+}
+
+#[test]
+fn a_deadlock_names_locks_holders_and_places() {
+    let outcome = Check::named("deadlock").explore(|| {
+        let locks = Arc::new((Mutex::named("left", ()), Mutex::named("right", ())));
+        let other = Arc::clone(&locks);
+        let task = thread::Builder::new().name("other".into()).spawn(move || {
+            let _right = other.1.lock().unwrap();
+            let _left = other.0.lock().unwrap();
+        });
+        {
+            let _left = locks.0.lock().unwrap();
+            let _right = locks.1.lock().unwrap();
+        }
+        task.unwrap().join().unwrap();
+    });
+    let finding = outcome.finding().unwrap();
+    assert_eq!(finding.least(), Some((1, true)));
+    let FailureKind::Deadlock(waits) = finding.failure().kind() else { panic!("{}", finding.failure()) };
+    let main = waits.iter().find(|waits| waits.task == "main").unwrap();
+    let other = waits.iter().find(|waits| waits.task == "other").unwrap();
+    assert_eq!((main.what.as_str(), main.by.as_deref()), ("right", Some("other")));
+    assert_eq!((other.what.as_str(), other.by.as_deref()), ("left", Some("main")));
+    assert_eq!(main.holds[0].what, "left");
+    assert!(main.at.0.contains("objects.rs") && main.by_at.is_some());
+    assert!(finding.failure().to_string().contains("in a circle: "));
+}
+
+#[test]
+fn a_lock_taken_twice_is_a_deadlock_with_itself() {
+    let outcome = Check::named("twice").explore(|| {
+        let lock = Mutex::new(());
+        let _held = lock.lock().unwrap();
+        let _again = lock.lock().unwrap();
+    });
+    assert!(outcome.finding().unwrap().failure().to_string().contains("which it holds itself since"));
+}
+
+#[test]
+fn a_barrier_has_one_leader() {
+    holds(|| {
+        let shared = Arc::new((Barrier::new(2), AtomicUsize::new(0), AtomicUsize::new(0)));
+        let meet = |shared: &(Barrier, AtomicUsize, AtomicUsize)| {
+            shared.1.fetch_add(1, Ordering::SeqCst);
+            let leads = shared.0.wait().is_leader();
+            assert_eq!(shared.1.load(Ordering::SeqCst), 2);
+            shared.2.fetch_add(usize::from(leads), Ordering::SeqCst);
+        };
+        let other = Arc::clone(&shared);
+        let task = thread::spawn(move || meet(&other));
+        meet(&shared);
+        task.join().unwrap();
+        assert_eq!(shared.2.load(Ordering::SeqCst), 1);
+    });
+}
+
+#[test]
+fn what_happens_once_happens_once() {
+    holds(|| {
+        let shared = Arc::new((Once::new(), AtomicUsize::new(0), OnceLock::new()));
+        let init = |shared: &(Once, AtomicUsize, OnceLock<usize>), value: usize| {
+            shared.0.call_once(|| drop(shared.1.fetch_add(1, Ordering::SeqCst)));
+            assert!(shared.0.is_completed());
+            *shared.2.get_or_init(|| value)
+        };
+        let other = Arc::clone(&shared);
+        let task = thread::spawn(move || init(&other, 1));
+        let mine = init(&shared, 2);
+        assert_eq!(mine, task.join().unwrap());
+        assert_eq!(shared.1.load(Ordering::SeqCst), 1);
+        assert_eq!(shared.2.set(9), Err(9));
+        let lazy = LazyLock::new(|| 7);
+        assert_eq!(*lazy, 7);
+    });
+}
+
+#[test]
+fn a_channel_keeps_order_and_knows_its_ends() {
+    holds(|| {
+        let (sender, receiver) = channel();
+        let other = sender.clone();
+        let task = thread::spawn(move || {
+            other.send(1).unwrap();
+            other.send(2).unwrap();
+        });
+        drop(sender);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [1, 2]);
+        task.join().unwrap();
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
+        assert_eq!(receiver.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Disconnected));
+    });
+    holds(|| {
+        let (sender, receiver) = sync_channel(1);
+        let task = thread::spawn(move || {
+            sender.send(1).unwrap();
+            assert!(matches!(sender.try_send(2), Ok(()) | Err(TrySendError::Full(2) | TrySendError::Disconnected(2))));
+        });
+        assert_eq!(receiver.recv(), Ok(1));
+        drop(receiver);
+        task.join().unwrap();
+    });
+    holds(|| {
+        let (sender, receiver) = sync_channel(0);
+        let handed = Arc::new(AtomicBool::new(false));
+        let other = Arc::clone(&handed);
+        let task = thread::spawn(move || {
+            sender.send(1).unwrap();
+            assert!(other.load(Ordering::SeqCst), "the send ends after its receive began");
+        });
+        handed.store(true, Ordering::SeqCst);
+        assert_eq!(receiver.recv(), Ok(1));
+        task.join().unwrap();
+    });
+}
+
+#[test]
+fn a_park_ends_after_an_unpark_in_either_order() {
+    holds(|| {
+        let main = thread::current();
+        let task = thread::spawn(move || main.unpark());
+        thread::park();
+        task.join().unwrap();
+    });
+}
+
+#[test]
+fn a_scope_waits_for_its_tasks() {
+    holds(|| {
+        let mut values = [0, 0];
+        let (one, two) = values.split_at_mut(1);
+        let sum = thread::scope(|scope| {
+            let first = scope.spawn(|| one[0] = 1);
+            scope.spawn(|| two[0] = 2);
+            first.join().unwrap();
+            7
+        });
+        assert_eq!((sum, values), (7, [1, 2]));
+    });
+}
+
+#[test]
+fn a_panic_in_a_scope_is_a_failure_and_no_hang() {
+    let outcome = Check::named("scope").explore(|| {
+        let value = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| value.fetch_add(1, Ordering::SeqCst));
+            panic!("in the scope");
+        });
+    });
+    assert!(outcome.finding().unwrap().failure().to_string().contains("in the scope"));
+}
+
+#[test]
+fn futures_are_polled_when_they_are_woken() {
+    holds(|| {
+        let one = future::spawn(async {
+            future::yield_now().await;
+            1
+        });
+        let two = future::spawn(async { 2 });
+        assert_eq!(future::block_on(async { (one.await.unwrap(), two.await.unwrap()) }), (1, 2));
+        let never = future::spawn(std::future::pending::<()>());
+        never.abort();
+        assert!(future::block_on(never).is_err());
+    });
+}
+
+#[test]
+fn a_future_that_nobody_wakes_is_a_deadlock() {
+    let outcome = Check::named("pending").explore(|| future::block_on(std::future::pending::<()>()));
+    assert!(outcome.finding().unwrap().failure().to_string().starts_with("deadlock: "));
+}
+
+#[test]
+fn outside_of_a_test_the_objects_are_those_of_the_standard_library() {
+    let lock = Mutex::new(1);
+    *lock.lock().unwrap() += 1;
+    assert_eq!(lock.into_inner().unwrap(), 2);
+    let (sender, receiver) = channel();
+    sender.send(3).unwrap();
+    assert_eq!(receiver.recv(), Ok(3));
+    let value = AtomicUsize::new(4);
+    assert_eq!(value.fetch_add(1, Ordering::SeqCst), 4);
+    assert_eq!(value.compare_exchange(9, 1, Ordering::SeqCst, Ordering::SeqCst), Err(5));
+    let once = OnceLock::new();
+    assert_eq!(once.get_or_init(|| 6), &6);
+}
+
+#[demi_threads::test(bound = 1)]
+fn the_attribute_makes_a_test() {
+    let value = Arc::new(AtomicUsize::new(0));
+    let other = Arc::clone(&value);
+    let task = thread::spawn(move || other.fetch_add(1, Ordering::SeqCst));
+    value.fetch_add(1, Ordering::SeqCst);
+    task.join().unwrap();
+    assert_eq!(value.load(Ordering::SeqCst), 2);
+}
+
+#[demi_threads::test(delays = 2, budget = 10_000)]
+#[should_panic(expected = "demi-lineage threads report")]
+fn the_attribute_makes_a_test_that_fails() {
+    let value = Arc::new(AtomicUsize::new(0));
+    let other = Arc::clone(&value);
+    let add = |value: &AtomicUsize| value.store(value.load(Ordering::SeqCst) + 1, Ordering::SeqCst);
+    let task = thread::spawn(move || add(&other));
+    add(&value);
+    task.join().unwrap();
+    assert_eq!(value.load(Ordering::SeqCst), 2);
+}
