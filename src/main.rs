@@ -49,6 +49,9 @@ enum Command {
     NewModel(new_model::NewModelArgs),
     /// Make a page that shows an execution or a minimized schedule, or serve it.
     Report(commands::report::ReportArgs),
+    /// Read the schedules that tests of threads leave: `cargo test` with the crate `demi-threads` writes them.
+    #[command(subcommand)]
+    Threads(commands::threads::ThreadsCommand),
     /// Take an included incident from raw logs to the minimized trace.
     Demo(commands::demo::DemoArgs),
     /// Print a script that completes command lines in a shell.
@@ -85,6 +88,7 @@ fn dispatch(command: Command, models: &IncludedModels, ui: &ui::Ui) -> commands:
         Command::OnModel(command) => models.run(command, ui),
         Command::NewModel(args) => new_model::run(&args, ui),
         Command::Report(args) => commands::report::run(args, models, ui),
+        Command::Threads(command) => commands::threads::run(&command, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
         Command::Completions(args) => commands::manual::completions(&args, Cli::command()),
         Command::Man(args) => commands::manual::man(&args, Cli::command(), ui),

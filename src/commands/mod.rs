@@ -34,6 +34,7 @@ pub mod report;
 pub mod sources;
 #[cfg(all(feature = "store", not(feature = "daemon")))]
 mod spool_without_daemon;
+pub mod threads;
 
 pub use demi_commands::Outcome;
 pub use demi_commands::files::{replace_file, write_files};

@@ -52,6 +52,7 @@ mod spans;
 mod stamps;
 mod structure;
 mod third_party;
+mod threads;
 mod wrong_path;
 
 mod support {

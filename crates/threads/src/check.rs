@@ -166,11 +166,12 @@ impl Outcome {
             (Cost::Delays, 1) => "with at most 1 delay".to_owned(),
             (Cost::Delays, n) => format!("with at most {n} delays"),
         };
-        let of = |level: u32| -> u64 {
-            self.levels.iter().take(level as usize + 1).map(Level::executions).sum()
-        };
+        let of =
+            |level: u32| -> u64 { self.levels.iter().take(level as usize + 1).map(Level::executions).sum() };
         let mut text = match self.complete {
-            Some(bound) => format!("no failure {}: {} executions, all of them", count(bound), grouped(of(bound))),
+            Some(bound) => {
+                format!("no failure {}: {} executions, all of them", count(bound), grouped(of(bound)))
+            }
             None => "no failure found, and no bound is complete".to_owned(),
         };
         if self.complete.is_none_or(|complete| complete < self.bound) {
@@ -454,13 +455,15 @@ impl Check {
     fn write(&self, schedule: &Schedule) -> std::io::Result<PathBuf> {
         let folder = self.out.clone().unwrap_or_else(|| {
             let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-            let beside = std::env::var_os("CARGO_MANIFEST_DIR").map(|root| PathBuf::from(root).join("target"));
+            let beside =
+                std::env::var_os("CARGO_MANIFEST_DIR").map(|root| PathBuf::from(root).join("target"));
             let found = target.into_iter().chain(beside).find(|folder| folder.is_dir());
             found.unwrap_or_else(std::env::temp_dir).join("demi-threads")
         });
         std::fs::create_dir_all(&folder)?;
         let safe = |c: char| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '.' };
-        let path = folder.join(format!("{}.jsonl", self.name.replace("::", ".").chars().map(safe).collect::<String>()));
+        let path = folder
+            .join(format!("{}.jsonl", self.name.replace("::", ".").chars().map(safe).collect::<String>()));
         std::fs::write(&path, schedule.write())?;
         Ok(path)
     }
@@ -518,7 +521,8 @@ impl Check {
             Budget::Time(time) => (u64::MAX, u64::MAX, Some(Instant::now() + time)),
         };
         (bounded.deadline, random.deadline) = (deadline, deadline);
-        let mut chunk = 128u64;
+        // The halves take turns, so that what either finds soon is found soon.
+        let mut chunk = if self.random { 128u64 } else { u64::MAX };
         loop {
             let over = deadline.is_some_and(|end| Instant::now() >= end);
             let random_left = self.random && left_random > 0 && !over;
@@ -544,7 +548,8 @@ impl Check {
                 if let Some(found) = &bounded.found
                     && !self.graphs
                 {
-                    let proven = (self.cost == Cost::Preemptions && bounded.diverged == 0).then_some(found.preemptions);
+                    let proven = (self.cost == Cost::Preemptions && bounded.diverged == 0)
+                        .then_some(found.preemptions);
                     return self.finding(body, found, Half::Bounded, proven).map(Some);
                 }
                 if outcome.complete == Some(self.bound) {
@@ -582,7 +587,9 @@ impl Check {
 
     /// Follows a schedule. Where the program has changed so that it does not fail any more, its switches are tried some operations earlier and later.
     fn again(&self, body: &Body, schedule: &Schedule) -> Result<Option<Finding>, Failure> {
-        let of = |name: &str| schedule.header.tasks.iter().find(|(task, _)| task == name).and_then(|(_, path)| born(path));
+        let of = |name: &str| {
+            schedule.header.tasks.iter().find(|(task, _)| task == name).and_then(|(_, path)| born(path))
+        };
         let mut directives = Vec::new();
         for switch in schedule.switches.iter().filter(|switch| switch.forced) {
             if let (Some(task), Some(to)) = (of(&switch.after.task), of(&switch.to)) {

@@ -146,11 +146,17 @@ impl fmt::Display for FailureKind {
         match self {
             FailureKind::Panic { task, message, at } => write!(f, "{task} panicked at {at}: {message}"),
             FailureKind::Deadlock(waits) => {
-                write!(f, "deadlock: {} can go on", if waits.len() == 1 { "the task that is left cannot; nobody" } else { "no task" })?;
+                write!(
+                    f,
+                    "deadlock: {} can go on",
+                    if waits.len() == 1 { "the task that is left cannot; nobody" } else { "no task" }
+                )?;
                 for one in waits {
                     write!(f, "\n  {} waits in {} for {} at {}", one.task, one.op, one.what, one.at)?;
                     match (&one.by, &one.by_at) {
-                        (Some(by), Some(at)) if *by == one.task => write!(f, ", which it holds itself since {at}")?,
+                        (Some(by), Some(at)) if *by == one.task => {
+                            write!(f, ", which it holds itself since {at}")?
+                        }
                         (Some(by), Some(at)) => write!(f, ", which {by} holds since {at}")?,
                         (Some(by), None) if one.op != "join" => write!(f, ", which {by} holds")?,
                         _ => {}
@@ -159,7 +165,10 @@ impl fmt::Display for FailureKind {
                         write!(f, "; nobody notified it")?;
                     }
                     if let Some((step, by, at)) = &one.last_notify {
-                        write!(f, "; the last notification was step {step}, by {by} at {at}, before this wait began")?;
+                        write!(
+                            f,
+                            "; the last notification was step {step}, by {by} at {at}, before this wait began"
+                        )?;
                     }
                     for held in &one.holds {
                         write!(f, "\n    holds {} since {}", held.what, held.at)?;
@@ -189,7 +198,9 @@ impl fmt::Display for FailureKind {
                 "livelock: {} go on without end, although each lets the others go first ({steps} steps; DEMI_STEPS raises the limit)",
                 tasks.join(", ")
             ),
-            FailureKind::Nondeterministic { message } => write!(f, "the test is not deterministic: {message}"),
+            FailureKind::Nondeterministic { message } => {
+                write!(f, "the test is not deterministic: {message}")
+            }
             FailureKind::Blocked { task, after, at } => write!(
                 f,
                 "{task} blocks for real after {after} at {at}: it waits for something that demi_threads does not control, such as a lock or channel \

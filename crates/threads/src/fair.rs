@@ -148,9 +148,8 @@ impl Fair {
         }
         let mut now = Tasks::default();
         enabled.iter().for_each(|task| now.insert(*task));
-        enabled.retain(|task| {
-            self.tasks.get(usize::from(*task)).is_none_or(|since| !since.behind.meets(&now))
-        });
+        enabled
+            .retain(|task| self.tasks.get(usize::from(*task)).is_none_or(|since| !since.behind.meets(&now)));
     }
 
     /// A number for all of it, with tasks known by what does not depend on the order in which they were made.

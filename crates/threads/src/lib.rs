@@ -8,6 +8,7 @@
 //! consistent memory, given that tasks share nothing but what this crate provides.
 
 pub mod failure;
+mod page;
 pub mod schedule;
 
 #[cfg(feature = "runtime")]

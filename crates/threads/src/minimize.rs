@@ -41,7 +41,13 @@ pub(crate) fn follow(body: &Body, ways: Ways, directives: &[Directive], log: boo
         failure: ended.failure,
     });
     let single = drive(body, single, ways)?;
-    Ok(single.result.unwrap_or(Run { failure: None, directives: Vec::new(), preemptions: 0, steps: 0, pieces: None }))
+    Ok(single.result.unwrap_or(Run {
+        failure: None,
+        directives: Vec::new(),
+        preemptions: 0,
+        steps: 0,
+        pieces: None,
+    }))
 }
 
 fn pieces(world: &World) -> Pieces {
@@ -81,12 +87,10 @@ fn pieces(world: &World) -> Pieces {
                 .map(|other| did(&other.op))
                 .or_else(|| (!left.finished).then(|| did(&left.pending)));
             let why = step.why.unwrap_or(Why::Block);
-            let holds = world
-                .steps
-                .iter()
-                .filter(|other| other.task == task)
-                .nth(done as usize)
-                .map_or_else(|| world.held(task), |other| other.holds.iter().map(|id| world.resource_name(*id)).collect());
+            let holds = world.steps.iter().filter(|other| other.task == task).nth(done as usize).map_or_else(
+                || world.held(task),
+                |other| other.holds.iter().map(|id| world.resource_name(*id)).collect(),
+            );
             switches.push(Switch {
                 after: After { task: world.name(task), ops: done },
                 to: world.name(step.task),
@@ -158,10 +162,8 @@ impl Search<'_> {
             let places = of_kind(&self.best);
             let mut any = false;
             for chunk in places.chunks(size) {
-                let rest: Vec<Directive> = (0..self.best.len())
-                    .filter(|at| !chunk.contains(at))
-                    .map(|at| self.best[at].0)
-                    .collect();
+                let rest: Vec<Directive> =
+                    (0..self.best.len()).filter(|at| !chunk.contains(at)).map(|at| self.best[at].0).collect();
                 if self.keeps(&rest)? {
                     any = true;
                     break;
@@ -280,7 +282,8 @@ pub(crate) fn told(
     otherwise: &Failure,
 ) -> Result<Schedule, Failure> {
     let run = follow(body, ways, directives, true)?;
-    let pieces = run.pieces.unwrap_or(Pieces { switches: Vec::new(), last: Last::default(), tasks: Vec::new() });
+    let pieces =
+        run.pieces.unwrap_or(Pieces { switches: Vec::new(), last: Last::default(), tasks: Vec::new() });
     let header = Header {
         format: FORMAT.to_owned(),
         test: test.to_owned(),

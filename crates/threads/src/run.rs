@@ -252,11 +252,7 @@ fn unfit(message: &str) -> Failure {
     Failure::new(FailureKind::Nondeterministic { message: message.to_owned() })
 }
 
-fn listen(
-    words: &std::sync::mpsc::Receiver<Word>,
-    heart: &Heart,
-    patience: Duration,
-) -> Option<Word> {
+fn listen(words: &std::sync::mpsc::Receiver<Word>, heart: &Heart, patience: Duration) -> Option<Word> {
     use std::sync::atomic::Ordering;
     let (mut beats, mut since) = (0, Instant::now());
     loop {
@@ -281,7 +277,10 @@ fn blocked<S>(body: &Body, shared: &Mutex<Shared<S>>, ways: Ways) -> Failure {
     let heart = Arc::new(Heart::default());
     let (sender, words) = channel();
     if let Some(plan) = plan {
-        let once = Arc::new(Mutex::new(Shared { strategy: Some(OneMore(Some(Plan { log: true, ..plan }))), plan: None }));
+        let once = Arc::new(Mutex::new(Shared {
+            strategy: Some(OneMore(Some(Plan { log: true, ..plan }))),
+            plan: None,
+        }));
         let (beats, body) = (Arc::clone(&heart), Arc::clone(body));
         let _ = std::thread::Builder::new().spawn(move || work(&once, beats, body, ways, sender));
         let _ = listen(&words, &heart, ways.patience);

@@ -144,8 +144,10 @@ impl Schedule {
     pub fn read(text: &str) -> Result<Self, ScheduleError> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let (_, first) = lines.next().ok_or(ScheduleError::Empty)?;
-        let broken =
-            |line: usize, error: &dyn fmt::Display| ScheduleError::Line { line: line + 1, message: error.to_string() };
+        let broken = |line: usize, error: &dyn fmt::Display| ScheduleError::Line {
+            line: line + 1,
+            message: error.to_string(),
+        };
         let value: serde_json::Value = serde_json::from_str(first).map_err(|error| broken(0, &error))?;
         match value.get("format").and_then(serde_json::Value::as_str) {
             Some(FORMAT) => {}
@@ -157,7 +159,9 @@ impl Schedule {
             if last.is_some() {
                 return Err(broken(at, &"nothing comes after the last line"));
             }
-            match serde_json::from_str(line).map_err(|_| broken(at, &"it is neither a switch nor the last line"))? {
+            match serde_json::from_str(line)
+                .map_err(|_| broken(at, &"it is neither a switch nor the last line"))?
+            {
                 Line::Switch(switch) => {
                     for task in [&switch.after.task, &switch.to] {
                         if !header.tasks.iter().any(|(name, _)| name == task) {
@@ -188,8 +192,7 @@ impl Schedule {
 
     /// The pieces in order: the task, what it did, and the switch at its end.
     pub fn pieces(&self) -> impl Iterator<Item = (&str, &[Did], Option<&Switch>)> {
-        let switches =
-            self.switches.iter().map(|switch| (&*switch.after.task, &*switch.did, Some(switch)));
+        let switches = self.switches.iter().map(|switch| (&*switch.after.task, &*switch.did, Some(switch)));
         switches.chain([(&*self.last.last, &*self.last.did, None)])
     }
 
@@ -227,7 +230,11 @@ impl Schedule {
         };
         let cell = |did: &Did| format!("{} {}", did.op, short(&did.at));
         let width = |task: &str| {
-            let cells = self.pieces().filter(|(t, _, _)| *t == task).flat_map(|(_, did, _)| did).map(|d| cell(d).len());
+            let cells = self
+                .pieces()
+                .filter(|(t, _, _)| *t == task)
+                .flat_map(|(_, did, _)| did)
+                .map(|d| cell(d).len());
             cells.chain([task.len()]).max().unwrap_or(0).min(44) + 2
         };
         let widths: Vec<usize> = used.iter().map(|task| width(task)).collect();
@@ -247,8 +254,14 @@ impl Schedule {
             }
             let Some(switch) = switch else { continue };
             if switch.why == "preempt" {
-                let next = switch.next.as_ref().map_or(String::new(), |next| format!(" before {} at {}", next.op, next.at));
-                let then = switch.then.as_ref().map_or(String::new(), |then| format!(", which does {} at {}", then.op, then.at));
+                let next = switch
+                    .next
+                    .as_ref()
+                    .map_or(String::new(), |next| format!(" before {} at {}", next.op, next.at));
+                let then = switch
+                    .then
+                    .as_ref()
+                    .map_or(String::new(), |then| format!(", which does {} at {}", then.op, then.at));
                 let holds = if switch.holds.is_empty() {
                     String::new()
                 } else {

@@ -144,7 +144,9 @@ impl Strategy for Bounded {
         if (self.found.is_some() && !self.all) || self.allowance == 0 {
             return None;
         }
-        if self.executions.is_multiple_of(64) && self.deadline.is_some_and(|end| std::time::Instant::now() >= end) {
+        if self.executions.is_multiple_of(64)
+            && self.deadline.is_some_and(|end| std::time::Instant::now() >= end)
+        {
             return None;
         }
         let item = loop {
@@ -191,14 +193,14 @@ impl Strategy for Bounded {
         let mut trace: Option<Arc<[TaskId]>> = None;
         for at in begin..until {
             let branch = &world.branches[at];
-            for (delay, other) in world.choices(branch).iter().enumerate().skip(1) {
+            for (delay, other) in world.choices(branch).iter().enumerate().skip(1).rev() {
                 let more = match self.cost {
                     Cost::Preemptions => u32::from(branch.stays),
                     Cost::Delays => delay as u32,
                 };
                 let spent = branch.spent + more;
                 if spent > self.bound {
-                    break;
+                    continue;
                 }
                 if self.work[spent as usize].len() >= self.most_work {
                     self.diverged += 1;
@@ -268,7 +270,9 @@ impl Strategy for Random {
         if self.found.is_some() || self.allowance == 0 {
             return None;
         }
-        if self.executions.is_multiple_of(64) && self.deadline.is_some_and(|end| std::time::Instant::now() >= end) {
+        if self.executions.is_multiple_of(64)
+            && self.deadline.is_some_and(|end| std::time::Instant::now() >= end)
+        {
             return None;
         }
         let state = self.seed.wrapping_add(self.executions.wrapping_mul(0x2545_F491_4F6C_DD1D));
@@ -346,7 +350,8 @@ impl Strategy for Twice {
         let at = first.iter().zip(&steps).position(|(a, b)| a != b);
         let at = at.or_else(|| (first.len() != steps.len()).then(|| first.len().min(steps.len())));
         if let Some(at) = at {
-            let told = |steps: &[String]| steps.get(at).cloned().unwrap_or_else(|| "nothing follows".to_owned());
+            let told =
+                |steps: &[String]| steps.get(at).cloned().unwrap_or_else(|| "nothing follows".to_owned());
             let message = format!(
                 "after the same {at} steps, {} in one execution and {} in another; time, hash order, addresses, statics and threads of the operating \
                  system differ from run to run",

@@ -163,7 +163,8 @@ pub(crate) fn born(path: &str) -> Option<u128> {
     if path.is_empty() {
         return Some(first);
     }
-    path.split('.').try_fold(first, |birth, child| child.parse::<u32>().ok().map(|child| mix(birth, u128::from(child))))
+    path.split('.')
+        .try_fold(first, |birth, child| child.parse::<u32>().ok().map(|child| mix(birth, u128::from(child))))
 }
 
 /// Directives as what guides an execution.
@@ -346,7 +347,14 @@ impl World {
         self.add(of_text("main"), Some("main".into()), 0, 0, here());
     }
 
-    fn add(&mut self, birth: u128, name: Option<Arc<str>>, parent: TaskId, ordinal: u32, at: Place) -> TaskId {
+    fn add(
+        &mut self,
+        birth: u128,
+        name: Option<Arc<str>>,
+        parent: TaskId,
+        ordinal: u32,
+        at: Place,
+    ) -> TaskId {
         let id = self.tasks.len() as TaskId;
         let left = match &self.plan.guide {
             Guide::Random { weights: Some(weights), .. } => {
@@ -836,10 +844,10 @@ impl World {
 
     /// A task gives a lock back: most often the one that runs, but a guard can be dropped elsewhere.
     pub(crate) fn release(&mut self, id: ResourceId, holder: TaskId) {
-        if let Some(task) = self.tasks.get_mut(usize::from(holder)) {
-            if let Some(at) = task.holds.iter().rposition(|(held, _)| *held == id) {
-                task.holds.remove(at);
-            }
+        if let Some(task) = self.tasks.get_mut(usize::from(holder))
+            && let Some(at) = task.holds.iter().rposition(|(held, _)| *held == id)
+        {
+            task.holds.remove(at);
         }
     }
 
@@ -866,7 +874,10 @@ impl World {
     fn holder_of(&self, op: &Op) -> Option<TaskId> {
         match op.kind {
             Kind::Join => Some(op.aux as TaskId),
-            _ => self.resources.get(op.on as usize).and_then(|r| r.holder.or_else(|| r.readers.first().copied())),
+            _ => self
+                .resources
+                .get(op.on as usize)
+                .and_then(|r| r.holder.or_else(|| r.readers.first().copied())),
         }
     }
 
@@ -874,18 +885,25 @@ impl World {
     fn waits(&self) -> Vec<Waits> {
         let held = |task: TaskId| {
             let holds = &self.tasks[usize::from(task)].holds;
-            holds.iter().map(|(id, at)| Held { what: self.resource_name(*id), at: (*at).into() }).collect::<Vec<_>>()
+            holds
+                .iter()
+                .map(|(id, at)| Held { what: self.resource_name(*id), at: (*at).into() })
+                .collect::<Vec<_>>()
         };
         let one = |task: TaskId| {
             let op = self.tasks[usize::from(task)].pending;
             let resource = self.resources.get(op.on as usize);
             let by = self.holder_of(&op);
             let by_at = by.and_then(|by| {
-                self.tasks[usize::from(by)].holds.iter().find(|(id, _)| *id == op.on).map(|(_, at)| (*at).into())
+                self.tasks[usize::from(by)]
+                    .holds
+                    .iter()
+                    .find(|(id, _)| *id == op.on)
+                    .map(|(_, at)| (*at).into())
             });
-            let notified = resource.filter(|r| r.kind == ResourceKind::Condvar).map(|r| {
-                r.last_notify.map(|(step, by, at)| (step, self.name(by), at.into()))
-            });
+            let notified = resource
+                .filter(|r| r.kind == ResourceKind::Condvar)
+                .map(|r| r.last_notify.map(|(step, by, at)| (step, self.name(by), at.into())));
             Waits {
                 task: self.name(task),
                 op: op.kind.word().to_owned(),

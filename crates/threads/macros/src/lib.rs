@@ -8,9 +8,8 @@ use proc_macro::{Delimiter, TokenStream, TokenTree};
 /// `name = value` calls the method of that name of `demi_threads::Check`.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
-    expand(options, item).unwrap_or_else(|message| {
-        format!("::core::compile_error!({message:?});").parse().unwrap_or_default()
-    })
+    expand(options, item)
+        .unwrap_or_else(|message| format!("::core::compile_error!({message:?});").parse().unwrap_or_default())
 }
 
 /// The options as calls of methods.
@@ -43,7 +42,8 @@ fn calls(options: TokenStream) -> Result<String, String> {
 fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream, String> {
     let calls = calls(options)?;
     let tokens: Vec<TokenTree> = item.into_iter().collect();
-    let is = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(name) if name.to_string() == word);
+    let is =
+        |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(name) if name.to_string() == word);
     let begin = tokens.iter().position(|token| is(token, "fn")).ok_or("expected a function")?;
     if tokens[..begin].iter().any(|token| is(token, "async")) {
         return Err("a test is not async; use demi_threads::future::block_on inside".to_owned());

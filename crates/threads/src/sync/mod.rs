@@ -1,8 +1,8 @@
 //! What tasks share, with the names and signatures of [`std::sync`].
 
+pub mod atomic;
 mod barrier;
 mod condvar;
-pub mod atomic;
 pub mod mpsc;
 mod mutex;
 mod once;

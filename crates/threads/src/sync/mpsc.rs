@@ -89,14 +89,13 @@ impl<T> Shared<T> {
     fn send(&self, value: T) -> Result<(), SendError<T>> {
         let at = Location::caller();
         let mut value = Some(value);
-        let result = self.step(Kind::Send, at, |state| {
+        self.step(Kind::Send, at, |state| {
             if state.receiver
                 && let Some(value) = value.take()
             {
                 state.queue.push_back(value);
             }
         });
-        let () = result;
         if let Some(value) = value {
             return Err(SendError(value));
         }

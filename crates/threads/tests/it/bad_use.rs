@@ -11,9 +11,9 @@ use demi_threads::{Check, thread};
 #[test]
 fn a_lock_of_the_standard_library_that_a_waiting_task_holds_is_named() {
     let outcome = Check::named("std").patience(Duration::from_secs(2)).explore(|| {
-        let hidden = std::sync::Arc::new(std::sync::Mutex::new(()));
+        let hidden = Arc::new(std::sync::Mutex::new(()));
         let turn = Arc::new(Mutex::new(()));
-        let (other, other_turn) = (std::sync::Arc::clone(&hidden), Arc::clone(&turn));
+        let (other, other_turn) = (Arc::clone(&hidden), Arc::clone(&turn));
         let task = thread::spawn(move || {
             let _held = other.lock().unwrap();
             drop(other_turn.lock().unwrap());
@@ -46,7 +46,7 @@ fn a_test_that_is_not_the_same_each_time_is_refused() {
     static RUNS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let outcome = Check::named("nondeterministic").explore(|| {
         let value = AtomicUsize::new(0);
-        if RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed).is_multiple_of(2) {
+        if RUNS.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             value.store(1, Ordering::SeqCst);
         } else {
             value.load(Ordering::SeqCst);
@@ -64,7 +64,7 @@ fn what_differs_only_later_takes_the_promise_away() {
         let value = Arc::new(AtomicUsize::new(0));
         let other = Arc::clone(&value);
         let task = thread::spawn(move || other.fetch_add(1, Ordering::SeqCst));
-        if RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 400 {
+        if RUNS.fetch_add(1, Ordering::Relaxed) > 400 {
             value.load(Ordering::SeqCst);
         }
         value.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +96,9 @@ fn a_destructor_that_locks_while_a_panic_is_on_its_way_up_does_not_hang() {
         let _ = task.join();
     });
     let finding = outcome.finding().unwrap();
-    let FailureKind::Panic { message, at, .. } = finding.failure().kind() else { panic!("{}", finding.failure()) };
+    let FailureKind::Panic { message, at, .. } = finding.failure().kind() else {
+        panic!("{}", finding.failure())
+    };
     assert_eq!(message, "on purpose");
     assert!(at.0.contains("bad_use.rs"), "{at}");
     assert_eq!(finding.least(), Some((0, true)));
@@ -120,7 +122,8 @@ fn a_panic_in_a_destructor_during_a_panic_says_so_before_the_process_ends() {
     }
     let name = "bad_use::a_panic_in_a_destructor_during_a_panic_says_so_before_the_process_ends";
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args([name, "--exact", "--nocapture"]).env("DEMI_TEST_ABORTS", "1").output().unwrap();
+    let output =
+        command.args([name, "--exact", "--nocapture"]).env("DEMI_TEST_ABORTS", "1").output().unwrap();
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("the first") && text.contains("the second"), "{text}");

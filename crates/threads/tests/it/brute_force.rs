@@ -262,7 +262,9 @@ fn perform(program: &Program, note: &std::sync::Mutex<BTreeSet<Ending>>) {
                 }
                 Op::NotifyOne(condvar) => shared.condvars[condvar].notify_one(),
                 Op::NotifyAll(condvar) => shared.condvars[condvar].notify_all(),
-                Op::Add(at) => drop(shared.values[at].fetch_add(1, Ordering::SeqCst)),
+                Op::Add(at) => {
+                    shared.values[at].fetch_add(1, Ordering::SeqCst);
+                }
                 Op::Load(at) => register = shared.values[at].load(Ordering::SeqCst),
                 Op::Store(at) => shared.values[at].store(register + 1, Ordering::SeqCst),
                 Op::Join(task) => join(task),
@@ -306,17 +308,20 @@ fn random_programs_end_as_an_enumeration_of_all_interleavings_says() {
             let mut all = BTreeMap::new();
             enumerate(&program, &State::new(&program), 0, cost, 0, 2, &mut all);
             for bound in 0..=2 {
-                let expected: BTreeSet<Ending> =
-                    all.iter().filter(|(_, least)| **least <= bound).map(|(ending, _)| ending.clone()).collect();
+                let expected: BTreeSet<Ending> = all
+                    .iter()
+                    .filter(|(_, least)| **least <= bound)
+                    .map(|(ending, _)| ending.clone())
+                    .collect();
                 let mut graphs = Vec::new();
                 for cached in [false, true] {
-                    let note = std::sync::Arc::new(std::sync::Mutex::new(BTreeSet::new()));
+                    let note = Arc::new(std::sync::Mutex::new(BTreeSet::new()));
                     let check = Check::named("random program").cache(cached).budget(u64::MAX).exhaustive();
                     let check = match cost {
                         Cost::Preemptions => check.bound(bound),
                         Cost::Delays => check.delays(bound),
                     };
-                    let (inside, of_test) = (std::sync::Arc::clone(&note), program.clone());
+                    let (inside, of_test) = (Arc::clone(&note), program.clone());
                     let outcome = check.explore(move || perform(&of_test, &inside));
                     assert_eq!(outcome.complete(), Some(bound), "{:?}", outcome.finding());
                     let mut found: BTreeSet<Ending> = note.lock().unwrap().clone();
@@ -324,11 +329,18 @@ fn random_programs_end_as_an_enumeration_of_all_interleavings_says() {
                         found.insert(None);
                     }
                     let which = format!("seed {seed}, {cost:?} {bound}, cache {cached}: {program:?}");
-                    assert!(outcome.classes().keys().all(|class| class == "deadlock"), "{which}: {:?}", outcome.classes());
+                    assert!(
+                        outcome.classes().keys().all(|class| class == "deadlock"),
+                        "{which}: {:?}",
+                        outcome.classes()
+                    );
                     assert_eq!(found, expected, "{which}");
                     graphs.push(outcome.terminal_graphs().clone());
                 }
-                assert_eq!(graphs[0], graphs[1], "seed {seed}, {cost:?} {bound}: graphs without and with the cache; {program:?}");
+                assert_eq!(
+                    graphs[0], graphs[1],
+                    "seed {seed}, {cost:?} {bound}: graphs without and with the cache; {program:?}"
+                );
                 endings += expected.len();
                 deadlocks += usize::from(expected.contains(&None));
             }

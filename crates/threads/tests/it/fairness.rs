@@ -81,10 +81,12 @@ fn the_cache_keeps_all_terminal_graphs_of_programs_with_yields() {
     assert!(both(2, false) > 3);
 }
 
+type Forks = (Mutex<()>, Mutex<()>);
+
 /// Two tasks that take two locks in opposite orders and put the first back where they do not get the second.
 fn polite() {
     let forks = Arc::new((Mutex::new(()), Mutex::new(())));
-    let eat = |first: fn(&(Mutex<()>, Mutex<()>)) -> (&Mutex<()>, &Mutex<()>)| {
+    let eat = |first: fn(&Forks) -> (&Mutex<()>, &Mutex<()>)| {
         let forks = Arc::clone(&forks);
         move || loop {
             let (one, two) = first(&forks);
@@ -119,10 +121,7 @@ fn a_fair_execution_without_end_is_a_livelock() {
                 thread::yield_now();
             }
         };
-        let first = thread::spawn({
-            let wait = wait.clone();
-            move || wait(other)
-        });
+        let first = thread::spawn(move || wait(other));
         wait(done);
         first.join().unwrap();
     });

@@ -87,13 +87,19 @@ fn the_text_shows_the_tasks_side_by_side_and_both_places_of_a_preemption() {
     assert!(text.contains("1 preemption (the fewest: every schedule with fewer was tried)"), "{text}");
     assert!(text.contains(">>> preemption of task 1 before lock account at "), "{text}");
     assert!(text.contains(", by task 2, which does lock account at "), "{text}");
-    assert!(text.lines().any(|line| line.starts_with("main") && line.contains("task 1") && line.contains("task 2")));
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with("main") && line.contains("task 1") && line.contains("task 2"))
+    );
 }
 
 #[test]
 fn what_is_no_schedule_is_refused() {
     assert_eq!(Schedule::read(""), Err(ScheduleError::Empty));
-    assert_eq!(Schedule::read("{\"format\":\"demi-schedule/1\"}"), Err(ScheduleError::Format("demi-schedule/1".into())));
+    assert_eq!(
+        Schedule::read("{\"format\":\"demi-schedule/1\"}"),
+        Err(ScheduleError::Format("demi-schedule/1".into()))
+    );
     assert!(matches!(Schedule::read("nothing"), Err(ScheduleError::Line { line: 1, .. })));
     let text = found().write();
     let cut: Vec<&str> = text.lines().collect();
@@ -109,7 +115,8 @@ fn what_is_no_schedule_is_refused() {
 fn a_test_that_fails_says_what_and_leaves_its_schedule() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_owned();
-    let payload = std::panic::catch_unwind(move || Check::named("bank").out(out).run(|| bank(false))).unwrap_err();
+    let payload =
+        std::panic::catch_unwind(move || Check::named("bank").out(out).run(|| bank(false))).unwrap_err();
     let text = payload.downcast_ref::<String>().unwrap();
     assert!(text.contains("a deposit is lost") && text.contains("DEMI_REPLAY="), "{text}");
     let file = std::fs::read_to_string(folder.path().join("bank.jsonl")).unwrap();

@@ -12,7 +12,8 @@ use demi_threads::{Check, future, thread};
 fn holds(test: impl Fn() + Send + Sync + 'static) {
     let outcome = Check::named("holds").bound(2).budget(400_000).explore(test);
     if let Some(finding) = outcome.finding() {
-        let schedule = finding.schedule().map_or_else(|| finding.failure().to_string(), |schedule| schedule.show());
+        let schedule =
+            finding.schedule().map_or_else(|| finding.failure().to_string(), |schedule| schedule.show());
         panic!("{schedule}");
     }
     assert_eq!(outcome.complete(), Some(2), "{}", outcome.promise());
@@ -83,8 +84,8 @@ fn a_condition_variable_wakes_who_waits() {
 
 #[test]
 fn a_wait_with_a_timeout_ends_either_way() {
-    let ways = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
-    let seen = std::sync::Arc::clone(&ways);
+    let ways = Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let seen = Arc::clone(&ways);
     holds(move || {
         let pair = Arc::new((Mutex::new(()), Condvar::new()));
         let other = Arc::clone(&pair);
@@ -179,7 +180,9 @@ fn what_happens_once_happens_once() {
     holds(|| {
         let shared = Arc::new((Once::new(), AtomicUsize::new(0), OnceLock::new()));
         let init = |shared: &(Once, AtomicUsize, OnceLock<usize>), value: usize| {
-            shared.0.call_once(|| drop(shared.1.fetch_add(1, Ordering::SeqCst)));
+            shared.0.call_once(|| {
+                shared.1.fetch_add(1, Ordering::SeqCst);
+            });
             assert!(shared.0.is_completed());
             *shared.2.get_or_init(|| value)
         };
@@ -213,7 +216,10 @@ fn a_channel_keeps_order_and_knows_its_ends() {
         let (sender, receiver) = sync_channel(1);
         let task = thread::spawn(move || {
             sender.send(1).unwrap();
-            assert!(matches!(sender.try_send(2), Ok(()) | Err(TrySendError::Full(2) | TrySendError::Disconnected(2))));
+            assert!(matches!(
+                sender.try_send(2),
+                Ok(()) | Err(TrySendError::Full(2) | TrySendError::Disconnected(2))
+            ));
         });
         assert_eq!(receiver.recv(), Ok(1));
         drop(receiver);
