@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::minimize::{follow, minimize};
 use crate::run::{Body, Ways, drive};
 use crate::schedule::Schedule;
@@ -532,6 +532,19 @@ impl Check {
                 random = drive(body, random, ways)?;
                 outcome.random = random.executions;
                 if let Some(found) = &random.found {
+                    if let FailureKind::Livelock { round, .. } = found.failure.kind()
+                        && !round.is_empty()
+                    {
+                        // It costs a preemption in each of its rounds: there is no least number.
+                        return Ok(Some(Finding {
+                            failure: found.failure.clone(),
+                            by: Half::Random,
+                            executions: found.executions,
+                            before: found.preemptions,
+                            tests: 0,
+                            schedule: None,
+                        }));
+                    }
                     return self.finding(body, found, Half::Random, None).map(Some);
                 }
             }

@@ -91,6 +91,9 @@ pub enum FailureKind {
         tasks: Vec<String>,
         /// After so many steps.
         steps: u32,
+        /// The steps of a round that comes again and again, where one was found.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        round: Vec<String>,
     },
     /// The test does not do the same each time.
     Nondeterministic {
@@ -193,10 +196,16 @@ impl fmt::Display for FailureKind {
                 }
                 write!(f, "; call yield_now or spin_loop in the loop, or block")
             }
-            FailureKind::Livelock { tasks, steps } => write!(
+            FailureKind::Livelock { tasks, steps, round } if round.is_empty() => write!(
                 f,
                 "livelock: {} go on without end, although each lets the others go first ({steps} steps; DEMI_STEPS raises the limit)",
                 tasks.join(", ")
+            ),
+            FailureKind::Livelock { tasks, round, .. } => write!(
+                f,
+                "livelock: {} can make this round again and again, although each lets the others go first:\n  {}",
+                tasks.join(", "),
+                round.join("\n  ")
             ),
             FailureKind::Nondeterministic { message } => {
                 write!(f, "the test is not deterministic: {message}")

@@ -31,8 +31,14 @@ pub(crate) struct Pieces {
 
 /// Runs once by directives.
 pub(crate) fn follow(body: &Body, ways: Ways, directives: &[Directive], log: bool) -> Result<Run, Failure> {
-    let plan =
-        Plan { guide: directed(directives), cost: Cost::Preemptions, cached: false, log, expands: false };
+    let plan = Plan {
+        guide: directed(directives),
+        cost: Cost::Preemptions,
+        cached: false,
+        log,
+        expands: false,
+        compares: false,
+    };
     let single = Single::new(plan, move |world, ended| Run {
         directives: world.directives(),
         preemptions: ended.preemptions,

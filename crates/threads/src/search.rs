@@ -167,7 +167,7 @@ impl Strategy for Bounded {
             graph: item.graph,
         };
         self.current = Some((item, self.level));
-        Some(Plan { guide, cost: self.cost, cached: self.cached, log: false, expands: true })
+        Some(Plan { guide, cost: self.cost, cached: self.cached, log: false, expands: true, compares: false })
     }
 
     fn done(&mut self, world: &World, ended: Ended) {
@@ -248,7 +248,18 @@ pub(crate) struct Random {
     pub(crate) steps: u64,
     pub(crate) allowance: u64,
     pub(crate) deadline: Option<std::time::Instant>,
+    /// A round that may be endless.
+    round: Option<(Arc<[TaskId]>, usize)>,
+    /// Rounds that were tried.
+    tried: u64,
 }
+
+/// So many random executions are looked through for rounds that come again.
+const LOOKED_THROUGH: u64 = 512;
+/// So many executions show how many operations each task has.
+const ESTIMATES: u64 = 32;
+/// So many rounds are tried.
+const ROUNDS_TRIED: u64 = 64;
 
 impl Random {
     pub(crate) fn new(seed: u64, weighted: bool) -> Self {
@@ -261,6 +272,8 @@ impl Random {
             steps: 0,
             allowance: u64::MAX,
             deadline: None,
+            round: None,
+            tried: 0,
         }
     }
 }
@@ -275,17 +288,35 @@ impl Strategy for Random {
         {
             return None;
         }
+        if let Some((trace, from)) = self.round.clone() {
+            let guide = Guide::Round { trace, from };
+            let cost = Cost::Preemptions;
+            return Some(Plan { guide, cost, cached: false, log: true, expands: false, compares: true });
+        }
         let state = self.seed.wrapping_add(self.executions.wrapping_mul(0x2545_F491_4F6C_DD1D));
-        let guide = Guide::Random { state, weights: self.weights.clone() };
-        Some(Plan { guide, cost: Cost::Preemptions, cached: false, log: false, expands: false })
+        // A task whose operations were counted while it gave up early would hardly ever run on: every second execution goes without weights.
+        let weights = self.weights.clone().filter(|_| self.executions.is_multiple_of(2));
+        let guide = Guide::Random { state, weights };
+        let compares = self.executions < LOOKED_THROUGH && self.tried < ROUNDS_TRIED;
+        Some(Plan { guide, cost: Cost::Preemptions, cached: false, log: false, expands: false, compares })
     }
 
     fn done(&mut self, world: &World, ended: Ended) {
+        if self.round.take().is_some() {
+            self.tried += 1;
+        } else if ended.failure.is_none() && self.tried < ROUNDS_TRIED {
+            self.round = world.round();
+        }
         self.executions += 1;
         self.steps += u64::from(ended.steps);
         self.allowance -= 1;
-        if self.weighted && self.weights.is_none() && ended.failure.is_none() {
-            self.weights = Some(Arc::new(world.weights()));
+        if self.weighted && self.executions <= ESTIMATES {
+            let mut most = self.weights.take().map_or_else(HashKeyed::default, |weights| (*weights).clone());
+            for (task, operations) in world.weights() {
+                let known = most.entry(task).or_default();
+                *known = (*known).max(operations);
+            }
+            self.weights = Some(Arc::new(most));
         }
         if let Some(failure) = &ended.failure {
             self.found = Some(Found::new(world, &ended, failure.clone(), self.executions));
@@ -334,7 +365,14 @@ impl Strategy for Twice {
     fn next(&mut self) -> Option<Plan> {
         self.left = self.left.checked_sub(1)?;
         let guide = Guide::Random { state: 7, weights: None };
-        Some(Plan { guide, cost: Cost::Preemptions, cached: false, log: true, expands: false })
+        Some(Plan {
+            guide,
+            cost: Cost::Preemptions,
+            cached: false,
+            log: true,
+            expands: false,
+            compares: false,
+        })
     }
 
     fn done(&mut self, world: &World, _: Ended) {

@@ -110,6 +110,8 @@ pub(crate) struct Branch {
     pub(crate) ops: u32,
     /// Whether the deterministic scheduler would have chosen the same.
     pub(crate) by_default: bool,
+    /// Steps before.
+    step: u32,
 }
 
 /// A step, for reports.
@@ -182,6 +184,8 @@ pub(crate) enum Guide {
     Random { state: u64, weights: Option<Arc<HashKeyed<u32>>> },
     /// The deterministic scheduler, but for these.
     Directed(Arc<HashKeyed<u128>>),
+    /// The choices of an earlier execution, and then those from a place on again and again.
+    Round { trace: Arc<[TaskId]>, from: usize },
 }
 
 /// How one execution is to go.
@@ -194,6 +198,21 @@ pub(crate) struct Plan {
     pub(crate) log: bool,
     /// Whether the choices are kept for what follows from them.
     pub(crate) expands: bool,
+    /// Whether it is looked for places that look alike.
+    pub(crate) compares: bool,
+}
+
+/// How often a round must come again before it is called endless.
+const ROUNDS: usize = 100;
+
+/// What a place in an execution looks like: where each task is, and who holds what. Values of the program are not in it.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    looks: u128,
+    /// Tasks that ran since the branch before, that yielded, and that could have run; only of the first 64.
+    ran: u64,
+    yielded: u64,
+    could: u64,
 }
 
 /// How far an execution may go.
@@ -247,6 +266,9 @@ pub(crate) struct World {
     followed: usize,
     pub(crate) ended: Ended,
     pub(crate) steps: Vec<Step>,
+    looks: Vec<Look>,
+    ran: u64,
+    yielded: u64,
     pub(crate) heart: Option<Arc<Heart>>,
     /// A panic that is on its way up.
     pub(crate) panicked: Option<(String, String)>,
@@ -297,6 +319,7 @@ impl World {
                 cached: false,
                 log: false,
                 expands: false,
+                compares: false,
             },
             limits: Limits { steps: 20_000, idle: 1_000 },
             branches: Vec::new(),
@@ -312,6 +335,9 @@ impl World {
             followed: 0,
             ended: Ended::default(),
             steps: Vec::new(),
+            looks: Vec::new(),
+            ran: 0,
+            yielded: 0,
             heart: None,
             panicked: None,
         }
@@ -340,6 +366,8 @@ impl World {
         self.followed = 0;
         self.ended = Ended::default();
         self.steps.clear();
+        self.looks.clear();
+        (self.ran, self.yielded) = (0, 0);
         self.panicked = None;
         if let Some(heart) = &self.heart {
             heart.beats.fetch_add(1, Ordering::Relaxed);
@@ -549,6 +577,10 @@ impl World {
             task.late_yields += u32::from(op.kind.yields());
         }
         let hash = mix(task.hash, place);
+        if self.plan.compares && current < 64 {
+            self.ran |= 1 << current;
+            self.yielded |= u64::from(op.kind.yields()) << current;
+        }
         if let Some(heart) = &self.heart {
             heart.beats.fetch_add(1, Ordering::Relaxed);
         }
@@ -683,6 +715,28 @@ impl World {
             Cost::Delays => self.ended.delays,
         };
         let default = enabled[0];
+        if self.plan.compares {
+            let could = enabled.iter().filter(|task| **task < 64).fold(0, |set, task| set | 1 << *task);
+            let look = Look { looks: self.looks(current), ran: self.ran, yielded: self.yielded, could };
+            self.looks.push(look);
+            (self.ran, self.yielded) = (0, 0);
+        }
+        if let Guide::Round { trace, from } = &self.plan.guide {
+            let (from, round) = (*from, trace.len() - from);
+            // At the end of a round everything looks as at its beginning, or it is none.
+            let before = at.checked_sub(round).and_then(|before| self.looks.get(before));
+            let same = at < trace.len()
+                || before.zip(self.looks.get(at)).is_some_and(|(before, now)| before.looks == now.looks);
+            if !same {
+                self.stopped = true;
+                return default;
+            }
+            if at >= from + ROUNDS * round {
+                let kind = self.endless(from, round);
+                self.fail(kind);
+                return default;
+            }
+        }
         let ops = self.tasks[usize::from(current)].ops;
         let mut fresh = true;
         let chosen = match &mut self.plan.guide {
@@ -702,6 +756,10 @@ impl World {
                     default
                 }
             }
+            Guide::Round { trace, from } => match trace.get(at) {
+                Some(chosen) => *chosen,
+                None => trace[*from + (at - *from) % (trace.len() - *from)],
+            },
             Guide::Random { state, weights } => {
                 let weigh = |task: &TaskId| match weights {
                     Some(_) => self.tasks[usize::from(*task)].left.max(1) as u64,
@@ -769,6 +827,7 @@ impl World {
             graph: self.graph,
             ops,
             by_default: chosen == default,
+            step: self.ended.steps,
         });
         if stays && chosen != current {
             self.ended.preemptions += 1;
@@ -791,6 +850,63 @@ impl World {
             key = mix(key, self.fair.key(birth));
         }
         key
+    }
+
+    fn looks(&self, current: TaskId) -> u128 {
+        let mut sum = mix(u128::from(current), 1);
+        for task in &self.live {
+            let task = &self.tasks[usize::from(*task)];
+            let op = &task.pending;
+            let place =
+                u128::from(op.at.line()) << 64 | u128::from(op.at.column()) << 40 | u128::from(op.on) << 8;
+            let place = place | op.kind as u128;
+            sum = sum.wrapping_add(mix(task.birth, mix(place, u128::from(task.token))));
+        }
+        for (id, resource) in self.resources.iter().enumerate() {
+            let holder = resource.holder.map_or(0, |task| u128::from(task) + 1);
+            let state =
+                holder << 80 | (resource.readers.len() as u128) << 64 | u128::from(resource.count) << 32;
+            sum = sum.wrapping_add(mix(id as u128, state | resource.signals.len() as u128));
+        }
+        sum
+    }
+
+    /// Two branches that look alike, between which every task that ran yielded, and every task that could have run all the time did.
+    pub(crate) fn round(&self) -> Option<(Arc<[TaskId]>, usize)> {
+        let mut seen: HashKeyed<usize> = HashKeyed::default();
+        for (end, look) in self.looks.iter().enumerate().take(self.branches.len()) {
+            let Some(from) = seen.insert(look.looks, end) else { continue };
+            let (mut ran, mut yielded, mut could) = (0, 0, u64::MAX);
+            for look in &self.looks[from + 1..=end] {
+                ran |= look.ran;
+                yielded |= look.yielded;
+                could &= look.could;
+            }
+            if ran != 0 && ran & !yielded == 0 && could & !ran == 0 {
+                let trace = self.branches[..end].iter().map(|branch| branch.chosen).collect();
+                return Some((trace, from));
+            }
+        }
+        None
+    }
+
+    fn endless(&self, from: usize, round: usize) -> FailureKind {
+        let mark = |at: usize| self.branches.get(at).map_or(0, |branch| branch.step) as usize;
+        let (begin, end) = (mark(from), mark(from + round));
+        let told = |step: &Step| {
+            let on = self.resource_name(step.op.on);
+            let what = format!("{} {on}", step.op.kind.word());
+            format!("{} does {} at {}", self.name(step.task), what.trim_end(), step.op.at)
+        };
+        let steps = self.steps.get(begin..end).unwrap_or_default();
+        let mut tasks: Vec<TaskId> = steps.iter().map(|step| step.task).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        FailureKind::Livelock {
+            tasks: tasks.into_iter().map(|task| self.name(task)).collect(),
+            steps: self.ended.steps,
+            round: steps.iter().map(told).collect(),
+        }
     }
 
     /// Those that could go on at a branch, in the order of the deterministic scheduler.
@@ -954,6 +1070,7 @@ impl World {
             None => FailureKind::Livelock {
                 tasks: self.live.iter().filter(busy).map(|task| self.name(*task)).collect(),
                 steps: self.limits.steps,
+                round: Vec::new(),
             },
         }
     }

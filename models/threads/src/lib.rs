@@ -9,6 +9,20 @@ pub mod demi {
     include!("programs.rs");
 }
 
+/// The programs on shuttle's own types.
+#[cfg(feature = "peers")]
+pub mod on_shuttle {
+    use shuttle as rt;
+    include!("programs.rs");
+}
+
+/// The programs on loom's types.
+#[cfg(feature = "peers")]
+pub mod on_loom {
+    use loom as rt;
+    include!("programs.rs");
+}
+
 /// What is known of a program, and what a search must not exceed.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {

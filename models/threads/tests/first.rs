@@ -43,3 +43,72 @@ fn each_program_fails_first_at_its_least_bound_and_soon_enough() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The cache loses no graph that an execution within the bound can end with. Spaces that are too large for one side are left to a longer run.
+#[test]
+fn the_cache_keeps_all_terminal_graphs() {
+    let most = if std::env::var_os("DEMI_LONG").is_some() { 3_000_000 } else { 12_000 };
+    let mut compared = 0;
+    for known in KNOWN {
+        for delays in [false, true] {
+            for bound in 0..=3 {
+                let explore = |cached: bool| {
+                    let check = Check::named(known.name).budget(most).cache(cached).exhaustive();
+                    let check = if delays { check.delays(bound) } else { check.bound(bound) };
+                    check.explore(known.run)
+                };
+                let plain = explore(false);
+                if plain.complete() != Some(bound) {
+                    println!(
+                        "skipped: {} beyond {bound} (delays {delays}) has more than {most} executions",
+                        known.name
+                    );
+                    break;
+                }
+                let cached = explore(true);
+                let which = format!("{} {bound}, delays {delays}", known.name);
+                assert_eq!(cached.complete(), Some(bound), "{which}");
+                assert_eq!(cached.terminal_graphs(), plain.terminal_graphs(), "{which}");
+                assert_eq!(cached.classes(), plain.classes(), "{which}");
+                let steps = |outcome: &demi_threads::Outcome| {
+                    outcome.levels().iter().map(|level| level.steps()).sum::<u64>()
+                };
+                println!(
+                    "{which}: {} executions, {} steps; with the cache {} and {}; {} graphs",
+                    plain.executions(),
+                    steps(&plain),
+                    cached.executions(),
+                    steps(&cached),
+                    plain.terminal_graphs().len()
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 120, "{compared}");
+}
+
+/// What chance finds is brought down to the least number of preemptions, which is proven.
+#[test]
+fn random_failures_come_down_to_the_least_preemptions() {
+    for known in KNOWN {
+        for seed in 1..=3 {
+            let begin = std::time::Instant::now();
+            let outcome =
+                Check::named(known.name).bounded(false).seed(seed).budget(200_000).explore(known.run);
+            let Some(finding) = outcome.finding() else {
+                panic!("{} with seed {seed}: nothing in {} executions", known.name, outcome.random())
+            };
+            println!(
+                "{:22} seed {seed}: found in {:5}, {} preemptions -> {:?} in {} executions, {:.1?}",
+                known.name,
+                finding.executions(),
+                finding.preemptions_before(),
+                finding.least(),
+                finding.tests(),
+                begin.elapsed()
+            );
+            assert_eq!(finding.least(), Some((known.preemptions, true)), "{} with seed {seed}", known.name);
+        }
+    }
+}

@@ -105,6 +105,31 @@ fn polite() {
 }
 
 #[test]
+fn two_philosophers_who_put_their_forks_back_are_a_livelock_that_is_told_step_by_step() {
+    let outcome = Check::named("polite").bound(3).explore(polite);
+    let finding = outcome.finding().unwrap();
+    let FailureKind::Livelock { tasks, round, .. } = finding.failure().kind() else {
+        panic!("{}", finding.failure())
+    };
+    assert_eq!(tasks, &["task 1", "task 2"]);
+    assert!(round.iter().filter(|step| step.contains("yield_now")).count() >= 2, "{round:?}");
+    assert!(round.iter().any(|step| step.contains("try_lock Mutex of fairness.rs:")), "{round:?}");
+}
+
+#[test]
+fn loops_that_make_progress_are_no_livelock() {
+    let outcome = Check::named("progress").bound(1).budget(2_000).explore(|| {
+        let shared = Arc::new(Mutex::new(0));
+        let other = Arc::clone(&shared);
+        let work = |shared: &Mutex<u32>| (0..150).for_each(|_| *shared.lock().unwrap() += 1);
+        let task = thread::spawn(move || work(&other));
+        work(&shared);
+        task.join().unwrap();
+    });
+    assert!(outcome.finding().is_none(), "{:?}", outcome.finding());
+}
+
+#[test]
 fn two_philosophers_who_put_their_forks_back_are_no_failure_of_a_finite_bound() {
     let outcome = Check::named("polite").bound(3).random(false).explore(polite);
     assert!(outcome.finding().is_none(), "{:?}", outcome.finding());
