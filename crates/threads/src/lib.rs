@@ -25,6 +25,8 @@ pub mod hint;
 mod minimize;
 #[cfg(feature = "runtime")]
 mod op;
+#[cfg(feature = "parking_lot")]
+pub mod parking_lot;
 #[cfg(feature = "runtime")]
 mod run;
 #[cfg(feature = "runtime")]

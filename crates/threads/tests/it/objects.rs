@@ -157,6 +157,39 @@ fn a_lock_taken_twice_is_a_deadlock_with_itself() {
     assert!(outcome.finding().unwrap().failure().to_string().contains("which it holds itself since"));
 }
 
+#[cfg(feature = "parking_lot")]
+#[test]
+fn locks_of_parking_lot_do_the_same_without_poison() {
+    use demi_threads::parking_lot;
+
+    holds(|| {
+        let pair = Arc::new((parking_lot::Mutex::new(false), parking_lot::Condvar::new()));
+        let other = Arc::clone(&pair);
+        let task = thread::spawn(move || {
+            *other.0.lock() = true;
+            other.1.notify_one();
+        });
+        let mut ready = pair.0.lock();
+        pair.1.wait_while(&mut ready, |ready| !*ready);
+        assert!(*ready && pair.0.try_lock().is_none());
+        drop(ready);
+        task.join().unwrap();
+        let lock = parking_lot::RwLock::new(1);
+        let first = lock.read();
+        assert_eq!(*lock.try_read().unwrap(), *first);
+        assert!(lock.try_write().is_none());
+        drop(first);
+        *lock.write() += 1;
+        assert_eq!(lock.into_inner(), 2);
+    });
+    let outcome = Check::named("twice").explore(|| {
+        let lock = parking_lot::Mutex::new(());
+        let _held = lock.lock();
+        let _again = lock.lock();
+    });
+    assert!(outcome.finding().unwrap().failure().to_string().contains("which it holds itself since"));
+}
+
 #[test]
 fn a_barrier_has_one_leader() {
     holds(|| {

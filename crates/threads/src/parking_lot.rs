@@ -1,0 +1,210 @@
+//! Locks with the names and signatures of the crate `parking_lot`: without poisoning, and with a condition variable that borrows its guard.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::sync::{PoisonError, TryLockError};
+use std::time::Duration;
+
+use crate::sync;
+
+/// A lock that protects a value.
+#[derive(Default)]
+pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
+
+/// The right to use the value until it is dropped.
+#[must_use = "if unused, the lock is given back at once"]
+pub struct MutexGuard<'a, T: ?Sized>(Option<sync::MutexGuard<'a, T>>);
+
+/// A lock that many readers share, or one writer has.
+#[derive(Default)]
+pub struct RwLock<T: ?Sized>(sync::RwLock<T>);
+
+/// The right to look at the value until it is dropped.
+pub type RwLockReadGuard<'a, T> = sync::RwLockReadGuard<'a, T>;
+
+/// The right to change the value until it is dropped.
+pub type RwLockWriteGuard<'a, T> = sync::RwLockWriteGuard<'a, T>;
+
+/// Tasks wait at it until another one notifies them.
+#[derive(Debug, Default)]
+pub struct Condvar(sync::Condvar);
+
+/// Whether a wait ended because its time was up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    /// Whether it did.
+    #[must_use]
+    pub fn timed_out(self) -> bool {
+        self.0
+    }
+}
+
+fn unpoisoned<G>(guard: Result<G, TryLockError<G>>) -> Option<G> {
+    match guard {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+impl<T> Mutex<T> {
+    /// A lock that is free.
+    #[track_caller]
+    pub const fn new(value: T) -> Self {
+        Self(sync::Mutex::new(value))
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits for the lock and takes it.
+    #[track_caller]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock_again(Location::caller()).unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Takes the lock if it is free.
+    #[track_caller]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        unpoisoned(self.0.try_lock()).map(|guard| MutexGuard(Some(guard)))
+    }
+
+    /// The value, which nobody else can have.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[allow(clippy::expect_used, reason = "only a wait takes it, and puts it back")]
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("a guard that lives has the lock")
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[allow(clippy::expect_used, reason = "only a wait takes it, and puts it back")]
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("a guard that lives has the lock")
+    }
+}
+
+impl<T> RwLock<T> {
+    /// A lock that is free.
+    #[track_caller]
+    pub const fn new(value: T) -> Self {
+        Self(sync::RwLock::new(value))
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits until nobody writes.
+    #[track_caller]
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody reads or writes.
+    #[track_caller]
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the value if nobody writes.
+    #[track_caller]
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        unpoisoned(self.0.try_read())
+    }
+
+    /// Takes the lock to change the value if nobody reads or writes.
+    #[track_caller]
+    pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        unpoisoned(self.0.try_write())
+    }
+
+    /// The value, which nobody else can have.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Condvar {
+    /// A condition variable at which nobody waits.
+    #[track_caller]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(sync::Condvar::new())
+    }
+
+    /// Gives the lock back, waits for a notification, and takes the lock again.
+    #[track_caller]
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        if let Some(held) = guard.0.take() {
+            guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Waits while a condition holds.
+    #[track_caller]
+    pub fn wait_while<T, F>(&self, guard: &mut MutexGuard<'_, T>, mut condition: F)
+    where
+        F: FnMut(&mut T) -> bool,
+    {
+        while condition(&mut **guard) {
+            self.wait(guard);
+        }
+    }
+
+    /// Waits for a notification or the end of a time, whichever the schedule says: there is no clock.
+    #[track_caller]
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> WaitTimeoutResult {
+        let Some(held) = guard.0.take() else { return WaitTimeoutResult(true) };
+        let (held, result) = self.0.wait_timeout(held, time).unwrap_or_else(PoisonError::into_inner);
+        guard.0 = Some(held);
+        WaitTimeoutResult(result.timed_out())
+    }
+
+    /// Wakes one of those that wait, any one.
+    #[track_caller]
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all that wait.
+    #[track_caller]
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
