@@ -48,5 +48,8 @@ pub use check::{Check, Finding, Half, Outcome, check};
 pub use demi_threads_macros::test;
 #[cfg(feature = "runtime")]
 pub use search::Level;
+/// Values of which each task has its own, as [`std::thread_local!`] declares them.
+#[cfg(feature = "runtime")]
+pub use shuttle::thread_local;
 #[cfg(feature = "runtime")]
 pub use world::{Cost, Why};

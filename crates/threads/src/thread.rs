@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+pub use shuttle::thread::{AccessError, LocalKey};
 pub use std::thread::{Result, panicking};
 
 use crate::op::{Kind, Place, TaskId};

@@ -283,6 +283,25 @@ fn a_park_ends_after_an_unpark_in_either_order() {
 }
 
 #[test]
+fn each_task_has_its_own_values_in_each_execution() {
+    use std::cell::Cell;
+
+    demi_threads::thread_local! {
+        static OWN: Cell<u32> = Cell::new(1);
+    }
+    holds(|| {
+        let task = thread::spawn(|| {
+            OWN.with(|own| own.set(own.get() + 1));
+            thread::yield_now();
+            OWN.with(Cell::get)
+        });
+        OWN.with(|own| own.set(own.get() + 10));
+        thread::yield_now();
+        assert_eq!((OWN.with(Cell::get), task.join().unwrap()), (11, 2));
+    });
+}
+
+#[test]
 fn a_scope_waits_for_its_tasks() {
     holds(|| {
         let mut values = [0, 0];
