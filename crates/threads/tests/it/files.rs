@@ -122,3 +122,13 @@ fn a_test_that_fails_says_what_and_leaves_its_schedule() {
     let file = std::fs::read_to_string(folder.path().join("bank.jsonl")).unwrap();
     assert_eq!(Schedule::read(&file).unwrap().header.preemptions, 1);
 }
+
+#[test]
+fn the_page_has_a_lane_for_each_task_and_marks_the_preemption() {
+    let mut schedule = found();
+    schedule.header.test = "<bank> & \"more\"".to_owned();
+    let page = schedule.page();
+    assert_eq!(page.matches("<th scope=\"col\">").count(), 3);
+    assert_eq!(page.matches("switch preempt").count(), 1);
+    assert!(page.contains("&lt;bank&gt; &amp; &quot;more&quot;") && !page.contains("<bank>"));
+}
