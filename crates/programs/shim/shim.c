@@ -96,6 +96,7 @@ struct slot {
 /* A timer of the program: it counts into a descriptor, or sends a signal. */
 struct timer {
     int used, descriptor, signal;
+    clockid_t clock;
     uint64_t next, interval;
 };
 
@@ -602,20 +603,6 @@ static uint64_t later(uint64_t duration) {
     return sum < duration ? NEVER : sum;
 }
 
-/* A point in time of one of the clocks, as nanoseconds since the start. */
-static uint64_t point(const struct timespec *time) {
-    uint64_t absolute = nanoseconds_of(time);
-    if (absolute == NEVER) return NEVER;
-    if (absolute >= REALTIME / 2) return absolute > REALTIME ? absolute - REALTIME : 0;
-    return absolute > MONOTONIC ? absolute - MONOTONIC : 0;
-}
-
-/* The time, for a program that asks. One that asks and asks waits: then each answer takes a microsecond. */
-static uint64_t told_time(void) {
-    if (mine && ++asked > ASKED) return atomic_fetch_add(&now, 1000) + 1000;
-    return atomic_load(&now);
-}
-
 static uint64_t base_of(clockid_t clock) {
     switch (clock) {
     case CLOCK_REALTIME:
@@ -629,6 +616,18 @@ static uint64_t base_of(clockid_t clock) {
     case CLOCK_BOOTTIME: return MONOTONIC;
     default: return 0;
     }
+}
+
+/* A point in time of a clock, as nanoseconds since the start. */
+static uint64_t point(clockid_t clock, const struct timespec *time) {
+    uint64_t absolute = nanoseconds_of(time), base = base_of(clock);
+    return absolute == NEVER ? NEVER : absolute > base ? absolute - base : 0;
+}
+
+/* The time, for a program that asks. One that asks and asks waits: then each answer takes a microsecond. */
+static uint64_t told_time(void) {
+    if (mine && ++asked > ASKED) return atomic_fetch_add(&now, 1000) + 1000;
+    return atomic_load(&now);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
@@ -867,7 +866,10 @@ static long futex(long a, long b, long c, long d, long e, long f) {
     _Atomic uint32_t *word = (_Atomic uint32_t *)a;
     switch (b & FUTEX_CMD_MASK) {
     case FUTEX_WAIT: return wait_on_word(word, (uint32_t)c, d ? later(nanoseconds_of((struct timespec *)d)) : NEVER, ~0u);
-    case FUTEX_WAIT_BITSET: return wait_on_word(word, (uint32_t)c, d ? point((struct timespec *)d) : NEVER, (uint32_t)f);
+    case FUTEX_WAIT_BITSET: {
+        clockid_t clock = b & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+        return wait_on_word(word, (uint32_t)c, d ? point(clock, (struct timespec *)d) : NEVER, (uint32_t)f);
+    }
     case FUTEX_WAKE: return wake_on_word(word, (int)c, ~0u);
     case FUTEX_WAKE_BITSET: return wake_on_word(word, (int)c, (uint32_t)f);
     case FUTEX_REQUEUE: return move_to_word(word, (int)c, (int)d, (_Atomic uint32_t *)e, 0, 0);
@@ -886,11 +888,11 @@ static struct timer *timer_of(int descriptor) {
     return NULL;
 }
 
-static struct timer *new_timer(int descriptor, int signal) {
+static struct timer *new_timer(clockid_t clock, int descriptor, int signal) {
     /* The first is that of setitimer and alarm. */
     for (int i = 1; i < TIMERS; i++) {
         if (timers[i].used) continue;
-        timers[i] = (struct timer){1, descriptor, signal, NEVER, 0};
+        timers[i] = (struct timer){1, descriptor, signal, clock, NEVER, 0};
         return &timers[i];
     }
     return NULL;
@@ -910,7 +912,7 @@ static void set_timer(struct timer *timer, uint64_t value, int absolute, uint64_
 static void set_timer_spec(struct timer *timer, const struct itimerspec *wanted, int absolute) {
     uint64_t value = nanoseconds_of(&wanted->it_value);
     if (value && absolute) {
-        value = point(&wanted->it_value);
+        value = point(timer->clock, &wanted->it_value);
         if (value == 0) value = 1;
     }
     set_timer(timer, value, absolute, nanoseconds_of(&wanted->it_interval));
@@ -926,7 +928,7 @@ static struct timeval timeval_of(uint64_t nanoseconds) {
 static long set_interval(long which, const struct itimerval *wanted, struct itimerval *old) {
     if (which != ITIMER_REAL) return 0; /* Time of the processor does not pass. */
     struct timer *timer = &timers[0];
-    if (!timer->used) *timer = (struct timer){1, -1, SIGALRM, NEVER, 0};
+    if (!timer->used) *timer = (struct timer){1, -1, SIGALRM, CLOCK_REALTIME, NEVER, 0};
     if (old) {
         struct itimerspec shown;
         show_timer(timer, &shown);
@@ -937,12 +939,12 @@ static long set_interval(long which, const struct itimerval *wanted, struct itim
     return 0;
 }
 
-static long timer_descriptor(long flags) {
+static long timer_descriptor(long clock, long flags) {
     long fd = raw2(SYS_eventfd2, 0, (flags & TFD_NONBLOCK ? EFD_NONBLOCK : 0) | (flags & TFD_CLOEXEC ? EFD_CLOEXEC : 0));
     /* One that was closed had this number. */
     struct timer *old = fd >= 0 ? timer_of((int)fd) : NULL;
     if (old) old->used = 0;
-    if (fd >= 0 && !new_timer((int)fd, 0)) {
+    if (fd >= 0 && !new_timer((clockid_t)clock, (int)fd, 0)) {
         raw1(SYS_close, fd);
         return -EMFILE;
     }
@@ -1118,7 +1120,7 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
     case SYS_nanosleep: return sleep_for(nanoseconds_of((struct timespec *)a));
     case SYS_clock_nanosleep:
         if (!(b & TIMER_ABSTIME)) return sleep_for(nanoseconds_of((struct timespec *)c));
-        if (point((struct timespec *)c) > atomic_load(&now)) return sleep_until(point((struct timespec *)c), 0);
+        if (point((clockid_t)a, (struct timespec *)c) > atomic_load(&now)) return sleep_until(point((clockid_t)a, (struct timespec *)c), 0);
         return polls() ? sleep_until(NEVER, POLLER) : 0;
 #ifdef SYS_pause
     case SYS_pause: return sleep_until(NEVER, 0);
@@ -1155,7 +1157,7 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
         return old.it_value.tv_sec + (old.it_value.tv_usec > 0);
     }
 #endif
-    case SYS_timerfd_create: return timer_descriptor(b);
+    case SYS_timerfd_create: return timer_descriptor(a, b);
     case SYS_timerfd_settime: return set_descriptor(a, b, (const struct itimerspec *)c, (struct itimerspec *)d);
     case SYS_timerfd_gettime: {
         struct timer *timer = timer_of((int)a);
@@ -1170,7 +1172,7 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
             refuse(TIMED);
             return -ENOTSUP;
         }
-        struct timer *timer = new_timer(-1, event ? event->sigev_signo : SIGALRM);
+        struct timer *timer = new_timer((clockid_t)a, -1, event ? event->sigev_signo : SIGALRM);
         if (!timer) return -EAGAIN;
         *(int *)c = (int)(timer - timers);
         return 0;
@@ -1531,13 +1533,13 @@ int pthread_join(pthread_t thread, void **result) {
 int pthread_clockjoin_np(pthread_t thread, void **result, clockid_t clock, const struct timespec *until) {
     REAL(pthread_clockjoin_np);
     if (!active()) return real(thread, result, clock, until);
-    return await_end(thread, until ? point(until) : NEVER) ? pthread_join(thread, result) : ETIMEDOUT;
+    return await_end(thread, until ? point(clock, until) : NEVER) ? pthread_join(thread, result) : ETIMEDOUT;
 }
 
 int pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until) {
     REAL(pthread_timedjoin_np);
     if (!active()) return real(thread, result, until);
-    return await_end(thread, until ? point(until) : NEVER) ? pthread_join(thread, result) : ETIMEDOUT;
+    return await_end(thread, until ? point(CLOCK_REALTIME, until) : NEVER) ? pthread_join(thread, result) : ETIMEDOUT;
 }
 
 int gethostname(char *name, size_t length) {

@@ -72,8 +72,8 @@ pub enum Fault {
     #[error("has more than 512 threads")]
     Crowded,
     /// It writes too much.
-    #[error("writes more than {0} lines, or one line without an end, in one step")]
-    Floods(usize),
+    #[error("writes more than {0} lines or {1} MiB in one step")]
+    Floods(usize, u64),
     /// It writes too much to standard error.
     #[error("writes more than {0} MiB to its standard error")]
     Noisy(u64),

@@ -43,6 +43,8 @@ const SHOWN: u64 = 2_000;
 const KEPT: u64 = 64 * 1024;
 /// Bytes of standard error that a process may write.
 const NOISE: u64 = 64 << 20;
+/// Bytes of standard output that a process may write in one step.
+const OUTPUT: u64 = 16 << 20;
 /// Bytes of files that a node may have when it is killed.
 const DISK: u64 = 256 << 20;
 /// The shim's descriptors are above all that a program opens.
@@ -245,6 +247,8 @@ pub struct Process {
     /// Bytes of a report that is not whole yet.
     pending: Vec<u8>,
     report: Report,
+    /// Bytes that it wrote in this step.
+    taken: u64,
     /// What was written of a line that is not whole yet.
     partial: Vec<u8>,
     lines: Vec<Arc<str>>,
@@ -341,6 +345,7 @@ impl Process {
             control,
             pending: Vec::new(),
             report,
+            taken: 0,
             partial: Vec::new(),
             lines: Vec::new(),
             ended: None,
@@ -385,6 +390,7 @@ impl Process {
             control,
             pending: Vec::new(),
             report: self.report,
+            taken: 0,
             partial: Vec::new(),
             lines: Vec::new(),
             ended: None,
@@ -664,16 +670,21 @@ impl Process {
                 Ok(0) => return Ok(some),
                 Ok(length) => {
                     some = true;
-                    self.partial.extend_from_slice(&buffer[..length]);
-                    while let Some(end) = self.partial.iter().position(|&byte| byte == b'\n') {
-                        let line: Vec<u8> = self.partial.drain(..=end).collect();
-                        let text = String::from_utf8_lossy(&line[..end]).trim_end_matches('\r').to_owned();
+                    let mut pieces = buffer[..length].split(|&byte| byte == b'\n').peekable();
+                    while let Some(piece) = pieces.next() {
+                        self.partial.extend_from_slice(piece);
+                        if pieces.peek().is_none() {
+                            break;
+                        }
+                        let line = std::mem::take(&mut self.partial);
+                        let text = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
                         if !text.trim().is_empty() {
                             self.lines.push(text.into());
                         }
                     }
-                    if self.lines.len() > self.launch.outputs || self.partial.len() > 16 << 20 {
-                        return Err(self.fault(Fault::Floods(self.launch.outputs)));
+                    self.taken += length as u64;
+                    if self.lines.len() > self.launch.outputs || self.taken > OUTPUT {
+                        return Err(self.fault(Fault::Floods(self.launch.outputs, OUTPUT >> 20)));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(some),
@@ -708,6 +719,7 @@ impl Process {
             let half = String::from_utf8_lossy(&self.partial).into_owned();
             return Err(self.fault(Fault::Half(half)));
         }
+        self.taken = 0;
         Ok(Answer {
             lines: std::mem::take(&mut self.lines),
             clock: self.report.clock,

@@ -107,6 +107,10 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
             .filter(|message| message.dest == "c1")
             .map(|message| talk.answer("", message.body))
             .collect();
+        let all = first.answers.iter().flat_map(|answer| &answer.lines);
+        if let Some((line, what)) = all.filter_map(|line| Some((line, talk.read(line).err()?))).next() {
+            trial.wrong.push(format!("{name} writes {what}: {line}"));
+        }
         let known = |body: &&serde_json::Value| body.get("in_reply_to").is_some_and(|id| !id.is_null());
         if let Some(stray) = told.iter().find(|body| !known(body)) {
             trial.wrong.push(format!(

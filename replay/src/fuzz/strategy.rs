@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use super::candidates::Candidates;
 use crate::names::{ActorId, OUTSIDE};
 use crate::network::same_channel;
-use crate::pending::{Pending, PendingKind};
+use crate::pending::{MsgId, Pending, PendingKind};
 
 /// Probability that a lossy network skips the oldest message of the channel drawn.
 const SKIP: f64 = 0.1;
@@ -38,7 +38,16 @@ impl Order {
     ) -> Self {
         let run = match strategy {
             Strategy::Mixed if !nodes.is_empty() && run.is_multiple_of(2) => {
-                return Order::Apart(Apart { nodes, left: 0, late: Vec::new(), silent: None });
+                let holds = rng.random();
+                return Order::Apart(Apart {
+                    nodes,
+                    left: 0,
+                    late: Vec::new(),
+                    silent: None,
+                    holds,
+                    drawn: 0,
+                    held: HashMap::default(),
+                });
             }
             _ if nodes.is_empty() => run,
             _ => run / 2,
@@ -222,27 +231,43 @@ impl Burst {
 }
 
 /// What is young goes first, timers fire now and then, and for long stretches two actors hear nothing of each other, or one of nobody, and the timers of
-/// one are silent: so two come to act alone, beside the others.
+/// one are silent: so two come to act alone, beside the others. In every second of such runs single messages come late, when what was sent after them is long
+/// there.
 pub(crate) struct Apart {
     nodes: Vec<ActorId>,
     left: u32,
     /// From whom to whom messages are late; nobody stands for all.
     late: Vec<(Option<ActorId>, ActorId)>,
     silent: Option<ActorId>,
+    /// Whether single messages come late.
+    holds: bool,
+    /// How often something was drawn.
+    drawn: u64,
+    /// By message, until when it is held; those that were seen and are not held are there too.
+    held: HashMap<(ActorId, ActorId, MsgId), u64, FxBuildHasher>,
 }
 
 /// Messages that are young.
 const YOUNG: usize = 6;
+/// Probability that a message is held, and the draws for which it is.
+const HELD: f64 = 0.1;
+const HELD_FOR: std::ops::RangeInclusive<u64> = 10..=100;
 
 impl Apart {
     fn next(&mut self, rng: &mut ChaCha8Rng) {
-        self.left = rng.random_range(STRETCH / 2..=3 * STRETCH);
+        let longest = 3 * STRETCH >> rng.random_range(0..4_u32);
+        self.left = rng.random_range(longest / 4..=longest);
         let count = self.nodes.len();
         let (one, other) = (rng.random_range(0..count), rng.random_range(0..count));
         let (one, other) = (self.nodes[one], self.nodes[other]);
-        self.late = match rng.random_range(0..6) {
+        self.late = match rng.random_range(0..8) {
             0 => Vec::new(),
             1 => vec![(None, one)],
+            // Nobody hears of it either.
+            2 | 3 => {
+                let others = self.nodes.iter().filter(|node| **node != one);
+                others.map(|&other| (Some(one), other)).chain([(None, one)]).collect()
+            }
             _ if one == other => Vec::new(),
             _ => vec![(Some(one), other), (Some(other), one)],
         };
@@ -255,9 +280,29 @@ impl Apart {
         };
     }
 
+    fn key(entry: &Pending) -> (ActorId, ActorId, MsgId) {
+        (entry.channel, entry.to, entry.msg)
+    }
+
+    /// Holds some of the messages between nodes that were not there before.
+    fn hold(&mut self, candidates: &Candidates, pending: &[Pending], rng: &mut ChaCha8Rng) {
+        for entry in candidates.messages.iter().map(|&at| &pending[at as usize]) {
+            if self.nodes.contains(&entry.channel) && self.nodes.contains(&entry.to) {
+                let drawn = self.drawn;
+                self.held.entry(Apart::key(entry)).or_insert_with(|| match rng.random_bool(HELD) {
+                    true => drawn + rng.random_range(HELD_FOR),
+                    false => 0,
+                });
+            }
+        }
+    }
+
     fn allows(&self, entry: &Pending) -> bool {
         if entry.kind.is_timer() {
             return self.silent != Some(entry.to);
+        }
+        if self.held.get(&Apart::key(entry)).is_some_and(|until| *until > self.drawn) {
+            return false;
         }
         let from = |one: Option<ActorId>| match one {
             Some(one) => entry.channel == one,
@@ -271,6 +316,10 @@ impl Apart {
             self.next(rng);
         }
         self.left -= 1;
+        self.drawn += 1;
+        if self.holds {
+            self.hold(candidates, pending, rng);
+        }
         let allowed = |all: &[u32], timers: bool| -> Vec<usize> {
             let all = all.iter().map(|&index| index as usize);
             all.filter(|&at| self.allows(&pending[at]) && pending[at].kind.is_timer() == timers).collect()

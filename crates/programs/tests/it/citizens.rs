@@ -64,7 +64,38 @@ fn what_cannot_be_scheduled_is_named() {
         fault(&format!("{read}print('half', end='', flush=True)\nsys.stdin.readline()")),
         Fault::Half("half".into())
     );
-    assert!(matches!(fault(&format!("{read}while True: print('x' * 1000, flush=True)")), Fault::Floods(100)));
+    assert!(matches!(
+        fault(&format!("{read}while True: print('x' * 1000, flush=True)")),
+        Fault::Floods(100, _)
+    ));
+    // Long lines and a line without an end are too much long before there are many.
+    assert!(matches!(
+        fault(&format!("{read}while True: print('x' * 1000000, flush=True)")),
+        Fault::Floods(..)
+    ));
+    assert!(matches!(
+        fault(&format!("{read}while True: sys.stdout.write('x' * 1000000)")),
+        Fault::Floods(..)
+    ));
+    // It took the line, and what comes next is never read.
+    let waits = "import sys, threading\nsys.stdin.readline()\nthreading.Event().wait()\n";
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(&launch(folder.path(), waits)).unwrap();
+    assert!(process.deliver("hello").unwrap().lines.is_empty());
+    assert!(matches!(process.deliver("more"), Err(ProgramError::Step { fault: Fault::Unread, .. })));
+    assert_eq!(
+        fault(&format!(
+            "{read}import subprocess\ntry:\n    subprocess.run(['true'])\nexcept OSError:\n    pass\nsys.stdin.readline()"
+        )),
+        Fault::Forks
+    );
+    assert_eq!(fault(&format!("{read}os.execv('/bin/cat', ['cat'])")), Fault::Replaced);
+    let sends = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n";
+    assert_eq!(fault(&format!("{read}{sends}")), Fault::Connects);
+    let closes = "import os, sys, time\nsys.stdin.readline()\nos.close(0)\ntime.sleep(1e9)\n";
+    let mut process = Process::start(&launch(folder.path(), closes)).unwrap();
+    process.deliver("hello").unwrap();
+    assert!(matches!(process.deliver("more"), Err(ProgramError::Step { fault: Fault::Closed, .. })));
     assert!(matches!(fault(&format!("{read}while True: os.write(2, b'x' * 1000000)")), Fault::Noisy(64)));
     assert_eq!(
         fault(&format!("{read}import signal\nos.kill(int(os.readlink('/proc/self')), signal.SIGSTOP)\n")),
