@@ -1,4 +1,5 @@
-//! Counters: in the end every read is the sum of everything that was acknowledged, and of any part of what may have happened.
+//! Counters: every read is the sum of a part of what was added; in the end of everything that was acknowledged, and of any part of what may have
+//! happened.
 
 use serde_json::Value;
 
@@ -62,7 +63,7 @@ fn number(value: &Value) -> Option<i128> {
     })
 }
 
-/// Checks the final reads of a counter.
+/// Checks the reads of a counter.
 pub(crate) fn counter(operations: &[Done]) -> Vec<Anomaly> {
     let mut found = Vec::new();
     for read in operations.iter().filter(|one| one.f == "read") {
@@ -74,14 +75,13 @@ pub(crate) fn counter(operations: &[Done]) -> Vec<Anomaly> {
             ));
             continue;
         };
-        if !read.is_final {
-            continue;
-        }
         let (mut certain, mut maybe) = (Vec::new(), Vec::new());
         for one in operations.iter().filter(|one| one.f == "add") {
             let Some(delta) = number(&one.value) else { continue };
             match one.fate {
-                Fate::Done(_) if one.end.is_some_and(|end| end < read.begin) => certain.push(delta),
+                Fate::Done(_) if read.is_final && one.end.is_some_and(|end| end < read.begin) => {
+                    certain.push(delta)
+                }
                 Fate::Done(_) | Fate::Unknown(_) if one.begin < read.end.unwrap_or(usize::MAX) => {
                     maybe.push(delta)
                 }

@@ -102,6 +102,19 @@ fn counters() {
         broken("pn-counter", &text(":fail", 3)).is_empty()
             && !broken("pn-counter", &text(":fail", 13)).is_empty()
     );
+    // Before the end a read may lack anything, and has nothing that was not added.
+    let early = |sum: i64| {
+        format!(
+            "{{:type :invoke :f :add :value 3 :process 0}}\n{{:type :ok :f :add :value 3 :process 0}}\n{{:type :invoke :f :add :value 10 :process 0}}\n\
+             {{:type :invoke :f :read :process 1}}\n{{:type :ok :f :read :value {sum} :process 1}}"
+        )
+    };
+    for sum in [0, 3, 10, 13] {
+        assert!(broken("pn-counter", &early(sum)).is_empty(), "{sum}");
+    }
+    for sum in [6, -3, 20] {
+        assert_eq!(broken("pn-counter", &early(sum)), ["a sum of nothing that was added"], "{sum}");
+    }
 }
 
 /// Every part of what is not certain, added up.
