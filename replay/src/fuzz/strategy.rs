@@ -255,7 +255,7 @@ const HELD_FOR: std::ops::RangeInclusive<u64> = 10..=100;
 
 impl Apart {
     fn next(&mut self, rng: &mut ChaCha8Rng) {
-        let longest = 3 * STRETCH >> rng.random_range(0..4_u32);
+        let longest = (3 * STRETCH) >> rng.random_range(0..4_u32);
         self.left = rng.random_range(longest / 4..=longest);
         let count = self.nodes.len();
         let (one, other) = (rng.random_range(0..count), rng.random_range(0..count));
