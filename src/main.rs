@@ -52,6 +52,9 @@ enum Command {
     /// Read the schedules that tests of threads leave: `cargo test` with the crate `demi-threads` writes them.
     #[command(subcommand)]
     Threads(commands::threads::ThreadsCommand),
+    /// Keep violations as incidents: work on them, find which are one bug, and read their pages.
+    #[command(subcommand)]
+    Incident(commands::incident::IncidentCommand),
     /// Take an included incident from raw logs to the minimized trace.
     Demo(commands::demo::DemoArgs),
     /// Print a script that completes command lines in a shell.
@@ -61,6 +64,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    demi_incidents::child::become_child();
     let cli = match parsed::<Cli>() {
         Ok(cli) => cli,
         Err(code) => return code,
@@ -89,6 +93,7 @@ fn dispatch(command: Command, models: &IncludedModels, ui: &ui::Ui) -> commands:
         Command::NewModel(args) => new_model::run(&args, ui),
         Command::Report(args) => commands::report::run(args, models, ui),
         Command::Threads(command) => commands::threads::run(&command, ui),
+        Command::Incident(command) => commands::incident::run(command, ui),
         Command::Demo(args) => commands::demo::run(args, ui),
         Command::Completions(args) => commands::manual::completions(&args, Cli::command()),
         Command::Man(args) => commands::manual::man(&args, Cli::command(), ui),

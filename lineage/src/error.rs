@@ -89,7 +89,7 @@ impl LineageError {
 pub enum ViolationError {
     /// The text is no violation.
     #[error(
-        "'{0}' names no violation: expected event:ACTOR/SEQ, actors:A,B or none (or nothing, for the recorded one)"
+        "'{0}' names no violation: expected event:ACTOR/SEQ, record:ACTOR/SEQ, actors:A,B or none (or nothing, for the recorded one)"
     )]
     Unknown(String),
     /// No log has a `violation` record.
@@ -97,6 +97,11 @@ pub enum ViolationError {
         "the logs hold no violation record; name one with --violation event:ACTOR/SEQ or actors:A,B (actors: {0}), or build the order alone with --violation none"
     )]
     NoRecord(String),
+    /// The event that is named is no violation record.
+    #[error(
+        "{0} is no violation record: name its actors with --violation actors:A,B, or the event with --violation event:{0}"
+    )]
+    NotARecord(String),
     /// Violation records are there, but name nobody.
     #[error(
         "the violation record {event} names no affected actor (fields.affected); name them with --violation actors:A,B (actors: {actors})"

@@ -23,8 +23,8 @@ pub struct BuildArgs {
     /// The recorded system; optional if the store holds only one. For logs, the name to give it.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// The violation: event:ACTOR/SEQ (for several actors, separated by commas) or actors:A,B, or none to build only the order. The default is the
-    /// violation records in the logs; if there are several, all their actors together.
+    /// The violation: event:ACTOR/SEQ (for several actors, separated by commas), record:ACTOR/SEQ for one violation record, actors:A,B, or none to build
+    /// only the order. The default is the violation records in the logs; if there are several, all their actors together.
     #[arg(long, value_name = "SPEC")]
     violation: Option<ViolationSpec>,
     /// The events that are kept of the actors in the violation.

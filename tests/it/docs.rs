@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use demi_daemon::incidents::{BugLabel, DeliveryLabel, FailureLabel, WorkLabel};
 use demi_daemon::metrics::{ActorLabels, Metrics, ReasonLabel, SourceLabel, SystemLabel, TaskLabel};
 use demi_daemon::monitors::{InvariantLabels, MonitorLabel};
 
@@ -166,6 +167,10 @@ fn exported() -> BTreeSet<String> {
     for counter in [&of.dropped, &of.posts_failed, &of.builds_failed, &of.builds_given_up] {
         counter.get_or_create(&monitor).inc();
     }
+    m.incidents.work.get_or_create(&WorkLabel { state: "done" }).inc();
+    m.incidents.failures.get_or_create(&FailureLabel { reason: "refused" }).inc();
+    m.incidents.bugs.get_or_create(&BugLabel { status: "new" }).inc();
+    m.incidents.deliveries.get_or_create(&DeliveryLabel { receiver: "r".into(), result: "sent" }).inc();
     m.commit_seconds.observe(1.0);
     m.sync_seconds.observe(1.0);
     m.text()

@@ -118,6 +118,28 @@ if __name__ == \"__main__\":
     serve(Slow())
 ";
 
+/// A bug on a model that has it, on one that has not, and on one that cannot be read.
+fn incidents(desk: &mut Desk) {
+    desk.ends(0, 2, "incident list --store bugs");
+    desk.ends(
+        0,
+        2,
+        "incident open --execution exec --system s --scenario bug.toml --budget 2000r --store bugs",
+    );
+    desk.ends(0, 2, "incident work --once --store bugs");
+    desk.ends(1, 2, "incident list --store bugs");
+    desk.ends(1, 2, "incident replay --all --store bugs --scenario bug.toml");
+    desk.ends(0, 2, "incident replay --all --store bugs --scenario mended.toml");
+    let bug = fs::read_to_string(desk.at("bug.toml")).unwrap();
+    fs::write(desk.at("unreadable.toml"), format!("nonsense = 1\n{bug}")).unwrap();
+    desk.ends(4, 2, "incident replay --all --store bugs --scenario unreadable.toml");
+    desk.ends(0, 2, "incident verify --store bugs");
+    let data = fs::read_dir(desk.at("bugs/incidents/data")).unwrap().next().unwrap().unwrap().path();
+    let pages = fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path().join("page.html"));
+    fs::write(pages.into_iter().find(|page| page.is_file()).unwrap(), "other").unwrap();
+    desk.ends(1, 2, "incident verify --store bugs");
+}
+
 #[test]
 fn every_status_that_is_promised_is_given() {
     let mut desk = Desk::new();
@@ -177,6 +199,7 @@ fn every_status_that_is_promised_is_given() {
     desk.ends(1, 1, "check found --invariants wrong.toml");
     desk.ends(1, 1, "infer found more --anyway --min-bits 0 --against wrong.toml");
 
+    incidents(&mut desk);
     spooled(&mut desk);
     if in_python(&mut desk) {
         let missing: Vec<_> = promised().difference(&desk.seen).cloned().collect();

@@ -30,6 +30,8 @@ mod folders;
 mod foreign_logs;
 mod formats_cli;
 mod hostile;
+mod incident_service;
+mod incidents;
 mod incomplete;
 mod infer;
 mod ingest;

@@ -63,6 +63,7 @@ pub use demi_replay::{
 pub use demi_schemas as schemas;
 pub use demi_schemas::{Scenario, ScenarioError};
 pub use included::IncludedModels;
+pub use minimize::on_interrupt;
 
 /// What a command gives back: an exit status, or an error to explain (exit status 2).
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;

@@ -32,14 +32,20 @@ use crate::ui::{Ui, program};
 pub(crate) fn interruptible() -> StopFlag {
     let stop = StopFlag::default();
     let flag = stop.clone();
+    on_interrupt(move || flag.stop());
+    stop
+}
+
+/// Calls `stop` at the first Ctrl-C; the second ends the program.
+pub fn on_interrupt(stop: impl Fn() + Send + 'static) {
+    let asked = std::sync::atomic::AtomicBool::new(false);
     // Where there is a handler already, the command is part of a program that has its own.
     let _ = ctrlc::set_handler(move || {
-        if flag.is_set() {
+        if asked.swap(true, std::sync::atomic::Ordering::Relaxed) {
             std::process::exit(130);
         }
-        flag.stop();
+        stop();
     });
-    stop
 }
 
 /// Runs `minimize`.

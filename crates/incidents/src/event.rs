@@ -9,6 +9,8 @@ use crate::text::{LINE, MANY, NAME, NOTE, cut, cut_all};
 
 /// The version of the journal that is written and understood.
 pub const JOURNAL_VERSION: u32 = 1;
+/// The text that stands where one was forgotten.
+pub(crate) const FORGOTTEN: &str = "(forgotten)";
 /// Most bytes of an entry.
 pub const MOST_BYTES: usize = 1 << 20;
 
@@ -205,7 +207,7 @@ impl Opened {
     #[must_use]
     pub fn forgotten(&self) -> Self {
         let mut bare = Opened::new(self.id, Source::Command, "");
-        bare.invariant = String::from("(forgotten)");
+        FORGOTTEN.clone_into(&mut bare.invariant);
         bare
     }
 
@@ -438,6 +440,12 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// What stays of them where they are forgotten: size and class, which have no names.
+    #[must_use]
+    pub fn forgotten(&self) -> Self {
+        Findings { size: self.size, keys: self.keys.clone(), ..Findings::default() }
+    }
+
     /// The same with every text within its bound.
     #[must_use]
     pub fn bounded(mut self) -> Self {

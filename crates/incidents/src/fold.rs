@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Entry, Event, Findings, News, Opened, Outcome, Output, Parked, Reason, Stage, Told};
+use crate::event::{
+    Entry, Event, FORGOTTEN, Findings, JOURNAL_VERSION, News, Opened, Outcome, Output, Parked, Reason, Stage,
+    Told,
+};
 use crate::id::IncidentId;
 use crate::text::MANY;
 use crate::version::compare;
@@ -104,6 +107,15 @@ impl Incident {
     #[must_use]
     pub fn opened(&self) -> &Opened {
         &self.opened
+    }
+
+    /// The invariant that is broken: as it was told, or as the model names it.
+    #[must_use]
+    pub fn invariant(&self) -> &str {
+        match self.findings.violation.first() {
+            Some(found) if self.opened.invariant.is_empty() => found,
+            _ => &self.opened.invariant,
+        }
     }
 
     /// When it was opened, by the clock of whoever did.
@@ -499,6 +511,15 @@ impl State {
         found.next().copied().filter(|_| found.next().is_none())
     }
 
+    /// Whether an event would be valid now.
+    #[must_use]
+    pub fn allows(&self, event: &Event) -> bool {
+        let mut copy = self.clone();
+        let (v, n, by, tag, at) =
+            (JOURNAL_VERSION, self.last + 1, String::new(), String::new(), String::new());
+        copy.event(&Entry { v, n, by, tag, at, events: Vec::new() }, event)
+    }
+
     /// Takes the next entry in. One with another number is not the next, and changes nothing.
     pub fn apply(&mut self, entry: &Entry) {
         if entry.n != self.last + 1 {
@@ -752,7 +773,7 @@ impl State {
             status: Status::New,
             priority: "normal".to_owned(),
             muted: false,
-            invariant: incident.opened.invariant.clone(),
+            invariant: incident.invariant().to_owned(),
             system: incident.opened.system.clone(),
             model: incident.findings.model.clone(),
             keys: BTreeSet::new(),
@@ -916,16 +937,45 @@ impl State {
             if to == Work::Purged {
                 self.ungrouped.remove(id);
                 incident.opened = incident.opened.forgotten();
-                let findings = std::mem::take(&mut incident.findings);
-                incident.findings =
-                    Findings { size: findings.size, keys: findings.keys, ..Findings::default() };
+                incident.findings = incident.findings.forgotten();
                 incident.said.clear();
                 for ids in self.kinds.values_mut() {
                     ids.retain(|other| other != id);
                 }
             }
         }
+        if to == Work::Purged {
+            // A name of a kind says the system.
+            self.kinds.retain(|_, ids| !ids.is_empty());
+            self.rename(ids);
+        }
         any
+    }
+}
+
+impl State {
+    /// Takes what was forgotten out of the bugs of these incidents: they are called by what is left.
+    fn rename(&mut self, ids: &[IncidentId]) {
+        for bug in self.bugs.values_mut().filter(|bug| ids.iter().any(|id| bug.incidents.contains(id))) {
+            let left = bug.incidents.iter().filter_map(|id| self.incidents.get(id));
+            let left =
+                left.filter(|one| one.work != Work::Purged).min_by_key(|one| (one.entry, one.opened.id));
+            match left {
+                Some(one) => {
+                    one.invariant().clone_into(&mut bug.invariant);
+                    bug.system.clone_from(&one.opened.system);
+                    bug.model.clone_from(&one.findings.model);
+                }
+                None => {
+                    FORGOTTEN.clone_into(&mut bug.invariant);
+                    bug.system.clear();
+                    bug.model.clear();
+                    for line in bug.history.iter_mut().filter(|line| line.what.starts_with("noted: ")) {
+                        line.what = format!("noted: {FORGOTTEN}");
+                    }
+                }
+            }
+        }
     }
 }
 

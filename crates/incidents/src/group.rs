@@ -52,11 +52,7 @@ fn invariant_of(name: &str) -> &str {
 }
 
 fn invariant(incident: &Incident) -> &str {
-    let opened = &incident.opened().invariant;
-    if opened.is_empty() {
-        return incident.findings().violation.first().map_or("", |first| invariant_of(first));
-    }
-    invariant_of(opened)
+    invariant_of(incident.invariant())
 }
 
 /// The bug of the same model and invariant whose schedules are most like this one.

@@ -201,6 +201,38 @@ impl<O: Objects> Journal<O> {
         }
     }
 
+    /// Writes what somebody says, if it is valid now: the number of the entry.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn say(&mut self, event: Event) -> Result<Option<u64>, JournalError> {
+        self.commit(|state| if state.allows(&event) { vec![event.clone()] } else { Vec::new() })
+    }
+
+    /// Changes what entries say. Only what is forgotten does so: each keeps its number, its writer and its time, and snapshots go.
+    ///
+    /// # Errors
+    /// When an entry cannot be read or written.
+    pub(crate) fn rewrite(&mut self, mut change: impl FnMut(&mut Event)) -> Result<(), JournalError> {
+        self.follow()?;
+        for file in self.objects.list("snapshot")? {
+            self.objects.remove(&format!("snapshot/{file}"))?;
+        }
+        for n in 1..=self.state.last() {
+            let Some(before) = self.entry(n)? else { continue };
+            let mut after = before.clone();
+            for told in &mut after.events {
+                if let Told::Known(event) = told {
+                    change(event);
+                }
+            }
+            if after != before {
+                self.objects.replace(&name(n), &written(&after))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether this entry is the one of its number now.
     fn write(&mut self, entry: &Entry) -> Result<bool, JournalError> {
         let bytes = written(entry);

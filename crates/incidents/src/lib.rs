@@ -10,20 +10,33 @@
 //!                                                     └─────────────────────┘
 //! ```
 
+pub mod child;
 pub mod class;
 pub mod decide;
 pub mod event;
 pub mod fold;
+pub mod forget;
 pub mod group;
 mod id;
 pub mod journal;
 pub mod models;
 pub mod objects;
+pub mod page;
+pub mod place;
+pub mod replays;
+pub mod sources;
+pub mod tell;
 pub mod text;
+pub mod uploads;
 mod version;
+pub mod view;
+#[cfg(feature = "store")]
+pub mod watch;
+pub mod work;
 
 pub use fold::{Bug, Incident, State, Status, Work};
 pub use id::{IncidentId, NoId, digest_of, hex_of};
 pub use journal::{Journal, JournalError};
 pub use objects::{LocalFolder, Objects};
+pub use place::Place;
 pub use version::compare;

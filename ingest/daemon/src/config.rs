@@ -17,11 +17,13 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::batch::OF_MONITORS;
+use super::incidents::{IncidentsConfig, ReceiverConfig};
 use super::monitors::MonitorConfig;
 use super::net::security::{ListenConfig, Secret};
 pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
 use super::sources::{Limits, SourceKind, files};
 use demi_formats::Redaction;
+use demi_incidents::models::Models;
 use demi_store::check_system_name;
 pub use error::ConfigError;
 
@@ -44,6 +46,12 @@ pub struct Config {
     pub sources: BTreeMap<String, SourceConfig>,
     /// `[monitors.NAME]`, by name.
     pub monitors: BTreeMap<String, MonitorConfig>,
+    /// `[incidents]`: violations as incidents.
+    pub incidents: Option<IncidentsConfig>,
+    /// `[models.NAME]`: on what incidents are replayed.
+    pub models: Models,
+    /// `[receivers.NAME]`: who is told of bugs.
+    pub receivers: BTreeMap<String, ReceiverConfig>,
 }
 
 /// `[sources.NAME]`.
@@ -82,7 +90,19 @@ impl Config {
         let mut root: Table = text
             .parse()
             .map_err(|e: toml::de::Error| ConfigError::Toml(e.to_string().trim_end().to_owned()))?;
-        let tables = ["store", "spool", "limits", "admin", "daemon", "redact", "sources", "monitors"];
+        let tables = [
+            "store",
+            "spool",
+            "limits",
+            "admin",
+            "daemon",
+            "redact",
+            "sources",
+            "monitors",
+            "incidents",
+            "models",
+            "receivers",
+        ];
         known("the file", &root, &tables)?;
         let store: StoreConfig = table("store", root.remove("store").unwrap_or(Value::Table(Table::new())))?;
         let spool: SpoolConfig = table("spool", root.remove("spool").unwrap_or(Value::Table(Table::new())))?;
@@ -104,12 +124,43 @@ impl Config {
             sources.insert(name, config);
         }
         let monitors = monitors(root.remove("monitors"), &env)?;
-        let config = Config { store, spool, limits, admin, daemon, redact, sources, monitors };
+        let mut incidents: Option<IncidentsConfig> = optional("incidents", root.remove("incidents"))?;
+        if let Some(incidents) = &mut incidents {
+            overrides(incidents.listen.secrets(), "INCIDENTS", &env);
+        }
+        let models = optional("models", root.remove("models"))?.unwrap_or_default();
+        let mut receivers: BTreeMap<String, ReceiverConfig> =
+            optional("receivers", root.remove("receivers"))?.unwrap_or_default();
+        for (name, receiver) in &mut receivers {
+            let secrets = env(&format!("DEMI_RECEIVER_{}_SECRETS", variable(name))).unwrap_or_default();
+            receiver.secrets = secrets.split_whitespace().map(str::to_owned).collect();
+        }
+        let models = Models { models };
+        let config = Config {
+            store,
+            spool,
+            limits,
+            admin,
+            daemon,
+            redact,
+            sources,
+            monitors,
+            incidents,
+            models,
+            receivers,
+        };
         config.check()?;
         Ok(config)
     }
 
     fn check(&self) -> Result<(), ConfigError> {
+        for (name, receiver) in &self.receivers {
+            receiver.check().map_err(|reason| refuse(&format!("receivers.{name}"), reason))?;
+        }
+        if self.incidents.is_none() && !(self.receivers.is_empty() && self.models.models.is_empty()) {
+            let table = if self.receivers.is_empty() { "models" } else { "receivers" };
+            return Err(refuse(table, "nothing uses it: add a table [incidents]"));
+        }
         if self.sources.is_empty() {
             return Err(refuse("sources", "there is none: add a table [sources.NAME] with type and system"));
         }

@@ -26,6 +26,7 @@ pub mod committer;
 pub mod config;
 mod descriptors;
 mod forget;
+pub mod incidents;
 pub mod intake;
 pub mod metrics;
 pub mod monitors;

@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::batch::{Ack, Batch, Refusal};
+use super::incidents::IncidentFigures;
 use super::monitors::Figures;
 
 /// Label of what is counted by source.
@@ -119,6 +120,8 @@ pub struct Metrics {
     pub task_failures: Family<TaskLabel, Counter>,
     /// What monitors count.
     pub monitors: Figures,
+    /// What is counted of incidents.
+    pub incidents: IncidentFigures,
 }
 
 impl Default for Metrics {
@@ -153,6 +156,7 @@ impl Default for Metrics {
             sync_seconds: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
             task_failures: Family::default(),
             monitors: Figures::default(),
+            incidents: IncidentFigures::default(),
         };
         m.register();
         m
@@ -201,6 +205,7 @@ impl Metrics {
         r.register_with_unit("commit", "Time of a commit", Unit::Seconds, self.commit_seconds.clone());
         r.register("task_failures", "Times that a task panicked or ended early", self.task_failures.clone());
         self.monitors.register(r);
+        self.incidents.register(r);
         r.register_with_unit("spool_sync", "Time of a group write", Unit::Seconds, self.sync_seconds.clone());
     }
 

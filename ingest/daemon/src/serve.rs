@@ -27,7 +27,7 @@ use super::sources::Context;
 use super::sources::budget::Budget;
 use super::sources::rate::Rate;
 use super::tasks::{GivenUp, Tasks};
-use super::{codec, descriptors, writer};
+use super::{codec, descriptors, incidents, writer};
 use crate::spool::{Disk as _, Folder, Options, Spool, SpoolError};
 use demi_formats::read::names::real;
 use demi_store::Store;
@@ -178,6 +178,19 @@ impl Daemon {
             };
             let task = self.tasks.task("admin").tend(running.task, again);
             self.admin = Some(tokio::spawn(task));
+        }
+        if let Some(incidents) = &config.incidents {
+            let wanted = incidents::Wanted {
+                config: incidents.clone(),
+                models: config.models.clone(),
+                receivers: config.receivers.clone(),
+                store: config.store.dir.clone(),
+            };
+            let context = self.context(config, "incidents", "incidents");
+            let running = incidents::start(&wanted, context).await;
+            let running = running.map_err(|source| ServeError::Incidents { source })?;
+            self.started.addresses.extend(running.addresses.iter().map(|a| ("incidents".to_owned(), *a)));
+            self.sources.push(running.task);
         }
         Ok(())
     }

@@ -59,6 +59,8 @@ pub mod stamps;
 mod system_name;
 mod transaction;
 #[cfg(feature = "delta")]
+mod violations;
+#[cfg(feature = "delta")]
 pub mod writing;
 
 #[cfg(feature = "delta")]
@@ -79,3 +81,5 @@ pub use quarantined::Quarantined;
 #[cfg(feature = "delta")]
 pub use requeue::{Requeued, requeue};
 pub use system_name::check_system_name;
+#[cfg(feature = "delta")]
+pub use violations::{ViolationRow, violations_since};

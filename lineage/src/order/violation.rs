@@ -21,6 +21,8 @@ pub enum ViolationSpec {
     Event(String),
     /// The affected actors, each at its last event.
     Actors(Vec<String>),
+    /// The `violation` record of this name, alone: its affected actors and fingerprints.
+    Record(String),
     /// There is none: only the order is asked for, and everything is kept.
     None,
     /// A text that is none of these.
@@ -30,11 +32,12 @@ pub enum ViolationSpec {
 impl FromStr for ViolationSpec {
     type Err = Infallible;
 
-    /// Reads `event:ACTOR/SEQ`, `actors:A,B` or `none`; what is neither is refused when it is looked up, where the message
+    /// Reads `event:ACTOR/SEQ`, `record:ACTOR/SEQ`, `actors:A,B` or `none`; what is neither is refused when it is looked up, where the message
     /// can list what there is.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.split_once(':') {
             Some(("event", name)) => ViolationSpec::Event(name.to_owned()),
+            Some(("record", name)) => ViolationSpec::Record(name.to_owned()),
             Some(("actors", names)) => ViolationSpec::Actors(
                 names.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
             ),
@@ -120,7 +123,11 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
             }
             target.affected.clone_from(names);
         }
-        ViolationSpec::Recorded => read_records(events, &mut target)?,
+        ViolationSpec::Recorded => read_records(events, None, &mut target)?,
+        ViolationSpec::Record(name) => {
+            let record = find_event(events, name)?;
+            read_records(events, Some(record), &mut target)?;
+        }
     }
     if target.events.is_empty() {
         let mut seen = std::collections::BTreeSet::new();
@@ -143,8 +150,11 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
     Ok(target)
 }
 
-fn read_records(events: &Events, target: &mut Target) -> Result<(), ViolationError> {
-    for (event, fields) in &events.violations {
+/// Takes in what violation records say: all of them, or the one that is named.
+fn read_records(events: &Events, only: Option<u32>, target: &mut Target) -> Result<(), ViolationError> {
+    for (event, fields) in
+        events.violations.iter().filter(|(event, _)| only.is_none_or(|only| only == *event))
+    {
         let name = events.name(*event).to_string();
         let fields = match fields {
             Some(text) => serde_json::from_str(text)
@@ -160,7 +170,10 @@ fn read_records(events: &Events, target: &mut Target) -> Result<(), ViolationErr
         }
     }
     let Some(first) = target.records.first() else {
-        return Err(ViolationError::NoRecord(list(events)));
+        return Err(match only {
+            Some(event) => ViolationError::NotARecord(events.name(event).to_string()),
+            None => ViolationError::NoRecord(list(events)),
+        });
     };
     if target.affected.is_empty() {
         return Err(ViolationError::NamesNobody {

@@ -1,8 +1,10 @@
 //! The journal in a folder: threads, damage, snapshots.
 
-use demi_incidents::event::{Event, Opened, Source};
+use demi_incidents::decide::groupings;
+use demi_incidents::event::{Event, Findings, Opened, Outcome, Source};
+use demi_incidents::forget::{of_system, purge};
 use demi_incidents::journal::SNAPSHOT_EVERY;
-use demi_incidents::{IncidentId, Journal, JournalError, LocalFolder, Objects};
+use demi_incidents::{IncidentId, Journal, JournalError, LocalFolder, Objects, Place};
 
 use crate::disk::Disk;
 
@@ -103,4 +105,71 @@ fn a_snapshot_says_what_the_journal_says() {
         disk.damage(&format!("snapshot/{name}"), |bytes| bytes.truncate(40));
     }
     assert_eq!(Journal::open(disk, "b").unwrap().state(), journal.state());
+}
+
+/// What is forgotten is in no object, who had read it before knows as little of it as who reads anew, and nothing else changes.
+#[test]
+fn what_is_forgotten_is_forgotten_by_everybody() {
+    let disk = Disk::default();
+    let place = tempfile::tempdir().unwrap();
+    let place = Place::of(place.path());
+    let mut journal = Journal::open(disk.clone(), "a").unwrap();
+    let mut reader = Journal::open(disk.clone(), "b").unwrap();
+    let ids: Vec<IncidentId> = (0..6).map(|n: u32| IncidentId::of(&[&n.to_string()])).collect();
+    for (n, id) in ids.iter().enumerate() {
+        let mut opened = Opened::new(*id, Source::Command, if n % 2 == 0 { "zebra" } else { "lion" });
+        let of = &opened.system;
+        (opened.invariant, opened.affected) = (format!("I-{of}"), vec![of.clone()]);
+        let text = opened.system.clone();
+        let findings = Findings {
+            symptom: if n < 3 { "x".to_owned() } else { text.clone() },
+            doubts: vec![text.clone()],
+            story: vec![text.clone()],
+            violation: vec![text.clone()],
+            ..Findings::default()
+        };
+        let id = *id;
+        let events = vec![
+            Event::Opened(Box::new(opened)),
+            Event::Claimed { id, attempt: 1, worker: "w".to_owned() },
+            Event::Done { id, attempt: 1, outcome: Outcome::Diverged, findings: Box::new(findings) },
+        ];
+        let mut left = Some(events);
+        journal.commit(|_| left.take().unwrap_or_default()).unwrap();
+        while journal.commit(groupings).unwrap().is_some() {}
+        let (bug, by) = (journal.state().incidents()[&id].bug().unwrap(), "somebody".to_owned());
+        journal.say(Event::Noted { bug, by, text }).unwrap();
+    }
+    // One bug has incidents of both.
+    journal.say(Event::Merged { bug: 2, into: 1, by: "somebody".to_owned() }).unwrap();
+    reader.follow().unwrap();
+    let holds = |text: &str| {
+        let names = disk.list("journal").unwrap();
+        let has = |name: &String| {
+            let bytes = disk.read(&format!("journal/{name}")).unwrap().unwrap();
+            String::from_utf8(bytes).unwrap().contains(text)
+        };
+        names.iter().filter(|name| has(name)).count()
+    };
+    let lions = holds("lion");
+    assert!(holds("zebra") >= 3);
+    let zebras = of_system(journal.state(), "zebra");
+    assert_eq!(zebras.len(), 3);
+    purge(&mut journal, &place, &zebras, "somebody").unwrap();
+    purge(&mut journal, &place, &zebras, "somebody").unwrap();
+    reader.follow().unwrap();
+    let anew = Journal::open(disk.clone(), "c").unwrap();
+    for state in [journal.state(), reader.state(), anew.state()] {
+        let lion = |id: &&IncidentId| state.incidents()[*id].opened().system == "lion";
+        assert_eq!(ids.iter().filter(lion).count(), 3);
+        assert!(of_system(state, "zebra").is_empty());
+    }
+    assert_eq!(reader.state().incidents(), anew.state().incidents());
+    assert_eq!(reader.state().bugs(), anew.state().bugs());
+    // Of a bug with others, people's notes stay; all else is gone.
+    let noted =
+        |state: &demi_incidents::State| format!("{:?}", state.bugs()[&1].history()).contains("noted: zebra");
+    assert!(noted(reader.state()) && noted(anew.state()));
+    assert_eq!(holds("zebra"), 2, "the notes on the bug that is lions' too");
+    assert_eq!(holds("lion"), lions);
 }

@@ -210,6 +210,7 @@ fn line(alert: &Alert) -> Vec<u8> {
         "event": told.first.event,
         "monitor": told.monitor,
         "id": told.id,
+        "told_at": told.first.told_at,
     });
     if !told.more.is_empty() {
         let more = told.more.iter().map(|group| json!({ "of": group.of, "event": group.event }));

@@ -15,6 +15,7 @@ mod courier;
 mod feed;
 mod figures;
 mod follow_up;
+pub(crate) mod post;
 mod set;
 mod webhook;
 mod work;

@@ -8,12 +8,11 @@ use url::Url;
 
 use super::checkpoint::Told;
 use super::config::{MonitorConfig, is_loopback};
+use super::post::{builder, said};
 use crate::backoff::Backoff;
 
 /// First and longest pause between attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
-/// Longest time that an attempt may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// By this the receiver knows an alert that comes again.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -56,22 +55,10 @@ async fn attempt(
 }
 
 fn build(config: &MonitorConfig, url: &Url) -> reqwest::Result<Client> {
-    let mut builder = Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
-    if url.scheme() == "http" {
-        // It needs no certificates, and works where there are none.
-        builder = builder.tls_certs_only([]);
-    }
+    let mut builder = builder(url);
     // A proxy reads what is posted over http, the token too.
     if !config.proxy || is_loopback(url) {
         builder = builder.no_proxy();
     }
     builder.build()
-}
-
-/// An error with its causes.
-fn said(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let mut all: Vec<String> = causes.map(ToString::to_string).collect();
-    all.dedup();
-    all.join(": ")
 }

@@ -61,6 +61,12 @@ impl Guard {
     }
 }
 
+/// Whether a request comes from a page of its own origin, or from no page: what a session of a browser asks for counts only then.
+#[must_use]
+pub fn own_page(request: &Parts) -> bool {
+    check(request, false).is_ok()
+}
+
 fn check(request: &Parts, local: bool) -> Result<(), Kept> {
     let headers = &request.headers;
     let named = headers.get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());

@@ -1,5 +1,6 @@
 //! Why the daemon cannot run.
 
+use crate::incidents::ServiceError;
 use crate::monitors::MonitorError;
 use crate::net::security::SecurityError;
 use crate::sources::SourceError;
@@ -56,6 +57,12 @@ pub enum ServeError {
     Admin {
         /// What is wrong.
         source: SecurityError,
+    },
+    /// The incident service cannot start.
+    #[error("[incidents] {source}")]
+    Incidents {
+        /// What is wrong.
+        source: ServiceError,
     },
     /// A source would read what the daemon writes.
     #[error("[sources.{name}] paths: this matches {}, which the daemon writes itself: leave it out with exclude", .path.display())]

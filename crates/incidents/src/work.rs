@@ -1,0 +1,720 @@
+//! The work on an incident: stages, each a command of this program in a process of its own, up to the page.
+//!
+//! What a stage makes lies in a folder whose name is a digest of what it was made from. It appears whole or not at all, and the next attempt uses it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use demi_common::owned::{Kind, is_whole};
+use demi_schemas::summary::MinimizeSummary;
+
+use crate::child::{self, Ended, Limits, Ran};
+use crate::class;
+use crate::decide::{self, Receiver, Seen, Worker};
+use crate::event::{Event, Findings, Input, Opened, Outcome, Output, Reason, Stage};
+use crate::fold::{State, Work};
+use crate::id::{IncidentId, hex_of};
+use crate::journal::{Journal, JournalError};
+use crate::models::{ModelConfig, Models};
+use crate::objects::Objects;
+use crate::place::{Beat, Place};
+use crate::text::{LINE, NOTE, cut, end_of};
+
+/// The version of what stages make: another one makes all of it anew.
+const FORMAT: &str = "1";
+/// How much of the work is told as text.
+const STORY: usize = 60;
+/// Budget of what happened, reduced.
+const REDUCE: &str = "10s";
+/// The file of a model that is kept with the incidents.
+pub const KEPT_MODEL: &str = "model.toml";
+
+/// What a worker needs to know.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Who it is, and how long it waits for others.
+    pub worker: Worker,
+    /// The models that it has.
+    pub models: Models,
+    /// The program whose commands are run, where a model names none.
+    pub program: PathBuf,
+    /// Threads of a search.
+    pub jobs: usize,
+    /// Globs of systems that it works on; all where there is none.
+    pub systems: Vec<String>,
+    /// Who is told.
+    pub receivers: Vec<Receiver>,
+}
+
+/// Works on incidents, one at a time.
+pub struct Workshop<O> {
+    journal: Journal<O>,
+    place: Place,
+    setup: Setup,
+    seen: Seen,
+    began: Instant,
+}
+
+/// What came of one turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// There was something to decide, but no incident to work on.
+    Decided,
+    /// An incident was worked on, to its end or until somebody else took it over.
+    Worked(IncidentId),
+    /// There was nothing to do.
+    Idle,
+}
+
+/// How the stages came to an end, if not as an error.
+enum Stop {
+    /// There is a result.
+    Done(Outcome, Box<Findings>),
+    /// A stage failed.
+    Failed(Reason, String),
+    /// Somebody else has it, or the worker is told to stop.
+    Lost,
+}
+
+impl<O: Objects> Workshop<O> {
+    /// A worker on the incidents of a place.
+    #[must_use]
+    pub fn new(journal: Journal<O>, place: Place, setup: Setup) -> Self {
+        Workshop { journal, place, setup, seen: Seen::default(), began: Instant::now() }
+    }
+
+    /// What the journal comes to.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        self.journal.state()
+    }
+
+    /// The journal.
+    pub fn journal(&mut self) -> &mut Journal<O> {
+        &mut self.journal
+    }
+
+    /// Who is told, from now on.
+    pub fn set_receivers(&mut self, receivers: Vec<Receiver>) {
+        self.setup.receivers = receivers;
+    }
+
+    /// Decides what is to be decided, and works on one incident. `go_on` is asked often; where it says no, the work ends, and is taken up by whoever
+    /// comes next.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub fn turn(&mut self, go_on: &dyn Fn() -> bool) -> Result<Turn, JournalError> {
+        self.look()?;
+        let (seen, receivers) = (&self.seen, &self.setup.receivers);
+        let mut decided = false;
+        while self.journal.commit(|state| decide::housekeeping(state, seen, receivers))?.is_some() {
+            decided = true;
+        }
+        let (seen, setup) = (&self.seen, &self.setup);
+        let mut claimed = None;
+        let wrote = self.journal.commit(|state| {
+            let can = |incident: &crate::Incident| {
+                let system = &incident.opened().system;
+                setup.systems.is_empty()
+                    || setup.systems.iter().any(|pattern| crate::models::glob(pattern, system))
+            };
+            let found = decide::claim(state, seen, &setup.worker, can);
+            claimed = found.as_ref().and_then(|(id, events)| match events.as_slice() {
+                [Event::Claimed { attempt, .. }] => Some((*id, *attempt)),
+                _ => None,
+            });
+            found.map(|(_, events)| events).unwrap_or_default()
+        })?;
+        let Some((id, attempt)) = claimed.filter(|_| wrote.is_some()) else {
+            return Ok(if decided || wrote.is_some() { Turn::Decided } else { Turn::Idle });
+        };
+        self.one(id, attempt, go_on)?;
+        // What comes of it is decided at once.
+        self.look()?;
+        let (seen, receivers) = (&self.seen, &self.setup.receivers);
+        while self.journal.commit(|state| decide::housekeeping(state, seen, receivers))?.is_some() {}
+        Ok(Turn::Worked(id))
+    }
+
+    /// Whether something waits that this worker may take later: it is not settled, or its holder may be lost.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        let state = self.journal.state();
+        state.active().iter().any(|id| state.incidents()[id].work().is_open())
+    }
+
+    fn look(&mut self) -> Result<(), JournalError> {
+        self.journal.follow()?;
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let objects = self.journal.objects();
+        let beat = |id, attempt| -> u64 {
+            let bytes = objects.read(&Place::lease(id, attempt)).ok().flatten();
+            bytes.and_then(|bytes| serde_json::from_slice::<Beat>(&bytes).ok()).map_or(0, |beat| beat.count)
+        };
+        self.seen.look(self.journal.state(), now, beat);
+        Ok(())
+    }
+
+    fn one(&mut self, id: IncidentId, attempt: u32, go_on: &dyn Fn() -> bool) -> Result<(), JournalError> {
+        let incident = &self.journal.state().incidents()[&id];
+        let first = self
+            .journal
+            .state()
+            .of_kind(incident.opened())
+            .iter()
+            .all(|other| !matches!(self.journal.state().incidents()[other].work(), Work::Done { .. }));
+        let opened = incident.opened().clone();
+        // What failed once may have needed too much.
+        let halved = incident.tries() > 0;
+        let mut attempt = Attempt {
+            shop: self,
+            id,
+            attempt,
+            opened,
+            first,
+            jobs: 1,
+            go_on,
+            beat: Beat::default(),
+            beaten: None,
+            stage_began: Instant::now(),
+        };
+        attempt.jobs = if halved { (attempt.shop.setup.jobs / 2).max(1) } else { attempt.shop.setup.jobs };
+        let stop = attempt.stages()?;
+        let number = attempt.attempt;
+        let _ = self.journal.objects().remove(&Place::lease(id, number));
+        let event = match stop {
+            Stop::Lost => return Ok(()),
+            Stop::Done(outcome, findings) => Event::Done { id, attempt: number, outcome, findings },
+            Stop::Failed(reason, said) => Event::Failed { id, attempt: number, reason, said },
+        };
+        self.journal
+            .commit(|state| if holds(state, id, number) { vec![event.clone()] } else { Vec::new() })?;
+        Ok(())
+    }
+}
+
+fn holds(state: &State, id: IncidentId, attempt: u32) -> bool {
+    state
+        .incidents()
+        .get(&id)
+        .is_some_and(|incident| incident.attempt() == attempt && matches!(incident.work(), Work::Held { .. }))
+}
+
+/// One attempt at one incident.
+struct Attempt<'a, O> {
+    shop: &'a mut Workshop<O>,
+    id: IncidentId,
+    attempt: u32,
+    opened: Opened,
+    /// Whether it is the first of its kind.
+    first: bool,
+    jobs: usize,
+    go_on: &'a dyn Fn() -> bool,
+    beat: Beat,
+    beaten: Option<Instant>,
+    stage_began: Instant,
+}
+
+impl<O: Objects> Attempt<'_, O> {
+    fn stages(&mut self) -> Result<Stop, JournalError> {
+        let data = self.shop.place.data(self.id);
+        if let Err(error) = fs::create_dir_all(&data) {
+            return Ok(of_disk(&error));
+        }
+        let mut findings = Findings::default();
+        let (execution, built_from) = match self.build(&data) {
+            Ok(built) => built,
+            Err(stop) => return Ok(stop),
+        };
+        let uploads = !execution.starts_with(&data);
+        if !uploads {
+            findings.outputs.push(folder_output(&execution));
+        }
+        let Some((name, model, digest)) = self.model() else {
+            let page = self.page(&data, &execution, None, &hex_of(&[FORMAT, &built_from]));
+            return Ok(match page {
+                Ok(page) => {
+                    findings.outputs.push(page);
+                    findings.symptom = "no model takes this system".to_owned();
+                    Stop::Done(Outcome::Unmodelled, Box::new(findings))
+                }
+                Err(stop) => stop,
+            });
+        };
+        findings.model = name;
+        findings.model_digest = digest;
+        if !self.enter(Stage::Replaying, &findings)? {
+            return Ok(Stop::Lost);
+        }
+        let scenario = model.scenario.clone();
+        let digest = findings.model_digest.clone();
+        let key = [FORMAT, built_from.as_str(), digest.as_str()];
+        let replayed = match self.replay(&model, &execution, &scenario) {
+            Ok(replayed) => replayed,
+            Err(stop) => return Ok(stop),
+        };
+        if let Some((outcome, symptom)) = replayed {
+            findings.symptom = symptom;
+            return Ok(match self.page(&data, &execution, None, &hex_of(&key)) {
+                Ok(page) => {
+                    findings.outputs.push(page);
+                    Stop::Done(outcome, Box::new(findings))
+                }
+                Err(stop) => stop,
+            });
+        }
+        // What happened, reduced: in short time, and with the first page.
+        if !self.enter(Stage::Reducing, &findings)? {
+            return Ok(Stop::Lost);
+        }
+        let reduced = data.join(format!("reduced-{}", hex_of(&[key[0], key[1], key[2], REDUCE])));
+        let fast = [("--phases", "ddmin"), ("--budget", REDUCE)];
+        if let Err(stop) = self.minimize(&model, &execution, &scenario, &reduced, &fast) {
+            return Ok(stop);
+        }
+        if let Err(why) = take_result(&reduced, &mut findings) {
+            return Ok(Stop::Failed(Reason::ModelFailed, why));
+        }
+        findings.reduced_steps = Some(findings.size[0]);
+        findings.outputs.push(folder_output(&reduced));
+        match self.page(&data, &reduced, Some(&execution), &hex_of(&[FORMAT, &name_of(&reduced)])) {
+            Ok(page) => findings.outputs.push(page),
+            Err(stop) => return Ok(stop),
+        }
+        if !self.enter(Stage::Minimizing, &findings)? {
+            return Ok(Stop::Lost);
+        }
+        self.shortest(&data, &model, &execution, &key, findings)
+    }
+
+    /// The search for the shortest way, and what is made of its result. Where it fails, what happened, reduced, is the result.
+    fn shortest(
+        &mut self,
+        data: &Path,
+        model: &ModelConfig,
+        execution: &Path,
+        key: &[&str; 3],
+        mut findings: Findings,
+    ) -> Result<Stop, JournalError> {
+        let limits = &model.limits;
+        let budget = if self.first { limits.budget.clone() } else { limits.further.clone() };
+        let made_from = hex_of(&[key[0], key[1], key[2], &budget]);
+        let minimized = data.join(format!("minimized-{made_from}"));
+        let jobs = self.jobs.to_string();
+        let memory = limits.memory.clone();
+        let scenario = model.scenario.clone();
+        let options = [("--budget", &*budget), ("--jobs", &*jobs), ("--memory", &*memory)];
+        let searched = self.minimize(model, execution, &scenario, &minimized, &options);
+        let result = match searched {
+            Ok(()) => {
+                let (before, reduced) = (findings.clone(), findings.reduced_steps);
+                if let Err(why) = take_result(&minimized, &mut findings) {
+                    return Ok(Stop::Failed(Reason::ModelFailed, why));
+                }
+                findings.reduced_steps = reduced;
+                // A budget may end before the search is where the local passes were.
+                match findings.size > before.size {
+                    true => {
+                        findings = before;
+                        findings.doubts.push(format!(
+                            "the search ended with its budget, {budget}, and found nothing shorter"
+                        ));
+                        self.reduced(data, &findings).unwrap_or(minimized)
+                    }
+                    false => {
+                        findings.outputs.push(folder_output(&minimized));
+                        minimized
+                    }
+                }
+            }
+            Err(Stop::Failed(reason @ (Reason::OutOfTime | Reason::OutOfMemory), _)) => {
+                findings
+                    .doubts
+                    .push(format!("the search for the shortest way ended early: {}", reason.word()));
+                match self.reduced(data, &findings) {
+                    Some(folder) => folder,
+                    None => return Ok(Stop::Failed(reason, String::new())),
+                }
+            }
+            Err(stop) => return Ok(stop),
+        };
+        if !self.enter(Stage::Classifying, &findings)? {
+            return Ok(Stop::Lost);
+        }
+        findings.verified = false;
+        if !findings.proven.is_empty() {
+            let arguments = words(&[&"-q", &"verify", &result]);
+            match self.call(model, &arguments, model.limits.report_secs) {
+                Ok(ran) if ran.ended == Ended::Status(0) => findings.verified = true,
+                Ok(ran) if ran.ended == Ended::Unwanted => return Ok(Stop::Lost),
+                _ => {
+                    findings.doubts.push(format!("the proof was not checked in time: {}", findings.proven));
+                    findings.proven.clear();
+                }
+            }
+        }
+        match class::of_result(&result) {
+            Ok(points) => findings.keys = Some(class::keys(&points)),
+            Err(error) => findings.doubts.push(format!("its class is not known: {error}")),
+        }
+        if !self.enter(Stage::Reporting, &findings)? {
+            return Ok(Stop::Lost);
+        }
+        let named = hex_of(&[FORMAT, &name_of(&result), "last"]);
+        Ok(match self.page(data, &result, Some(execution), &named) {
+            Ok(page) => {
+                findings.outputs.push(page);
+                for file in ["schedule.jsonl", "certificate.json", "summary.json", "trace.md", "shiviz.log"] {
+                    if let Ok(bytes) = fs::read(result.join(file)) {
+                        let name = format!("{}/{file}", name_of(&result));
+                        findings.outputs.push(Output { name, digest: hex_of(&[&bytes]) });
+                    }
+                }
+                Stop::Done(Outcome::Minimized, Box::new(findings))
+            }
+            Err(stop) => stop,
+        })
+    }
+
+    /// The folder of what happened, reduced.
+    fn reduced(&self, data: &Path, findings: &Findings) -> Option<PathBuf> {
+        let output = findings.outputs.iter().find(|output| output.name.starts_with("reduced-"))?;
+        Some(data.join(&output.name))
+    }
+
+    /// The execution, and a digest of what it is made from.
+    fn build(&mut self, data: &Path) -> Result<(PathBuf, String), Stop> {
+        self.begin(Stage::Building);
+        let opened = &self.opened;
+        let (mut arguments, from) = match &opened.input {
+            Input::Execution { upload } => {
+                let folder = self.shop.place.uploads().join(upload);
+                return match is_whole(&folder, Kind::Execution) {
+                    true => Ok((folder, upload.clone())),
+                    false => {
+                        Err(Stop::Failed(Reason::StoreUnreadable, "the execution is not whole".to_owned()))
+                    }
+                };
+            }
+            Input::Logs { upload } => {
+                let logs = self.shop.place.uploads().join(upload);
+                (words(&[&"-q", &"build", &logs]), upload.clone())
+            }
+            Input::Store => {
+                (words(&[&"-q", &"build", &"--store", &self.shop.place.store()]), "store".to_owned())
+            }
+        };
+        let mut violation = String::new();
+        if !opened.at.is_empty() {
+            violation = format!("event:{}", opened.at.join(","));
+        } else if let crate::event::Source::Record { event } = &opened.source {
+            violation = format!("record:{event}");
+        } else if !opened.affected.is_empty() {
+            violation = format!("actors:{}", opened.affected.join(","));
+        }
+        let key = hex_of(&[FORMAT, &from, &opened.system, &violation]);
+        let out = data.join(format!("execution-{key}"));
+        if is_whole(&out, Kind::Execution) {
+            return Ok((out, key));
+        }
+        arguments.extend(words(&[&"--system", &opened.system, &"--out", &out]));
+        if !violation.is_empty() {
+            arguments.extend(words(&[&"--violation", &violation]));
+        }
+        let limits = crate::models::Limits::default();
+        let (program, memory) = (self.shop.setup.program.clone(), None);
+        let ran = self.child(&program, &arguments, limits.build_secs, memory)?;
+        match ran.ended {
+            // Damaged logs are built as far as they go.
+            Ended::Status(0 | 2) if is_whole(&out, Kind::Execution) => Ok((out, key)),
+            _ => Err(failed(&ran, Reason::StoreUnreadable)),
+        }
+    }
+
+    /// The model of this incident: its name, and a digest of it.
+    fn model(&self) -> Option<(String, ModelConfig, String)> {
+        let program = &self.shop.setup.program;
+        if let Some((name, model)) = self.shop.setup.models.of(&self.opened) {
+            let digest = model.digest(program).ok()?;
+            return Some((name.to_owned(), model.clone(), digest));
+        }
+        let kept = self.opened.model.as_deref()?;
+        // A name that this program made of a digest.
+        if kept.len() != 32 || !kept.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let models = Models::read(&self.shop.place.models().join(kept).join(KEPT_MODEL)).ok()?;
+        let (name, model) = models.models.into_iter().next()?;
+        let digest = model.digest(program).ok()?;
+        Some((name, model, digest))
+    }
+
+    /// Nothing where the violation is reproduced; else how it ended, and with what.
+    fn replay(
+        &mut self,
+        model: &ModelConfig,
+        execution: &Path,
+        scenario: &Path,
+    ) -> Result<Option<(Outcome, String)>, Stop> {
+        let arguments = words(&[&"-q", &"replay", &execution, &"--scenario", &scenario]);
+        let ran = self.call(model, &arguments, model.limits.replay_secs)?;
+        let said = |ran: &Ran| {
+            let text = if ran.output.trim().is_empty() { &ran.said } else { &ran.output };
+            cut(text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim(), LINE)
+        };
+        match ran.ended {
+            Ended::Status(0) => Ok(None),
+            Ended::Status(1) => Ok(Some((Outcome::NotReproduced, said(&ran)))),
+            Ended::Status(3) => Ok(Some((Outcome::Diverged, said(&ran)))),
+            _ => Err(failed(&ran, Reason::ModelFailed)),
+        }
+    }
+
+    fn minimize(
+        &mut self,
+        model: &ModelConfig,
+        execution: &Path,
+        scenario: &Path,
+        out: &Path,
+        options: &[(&str, &str)],
+    ) -> Result<(), Stop> {
+        if is_whole(out, Kind::Minimized) {
+            return Ok(());
+        }
+        let mut arguments =
+            words(&[&"-q", &"minimize", &execution, &"--scenario", &scenario, &"--out", &out]);
+        for (name, value) in options {
+            arguments.extend(words(&[name, value]));
+        }
+        let ran = self.call(model, &arguments, model.limits.minimize_secs)?;
+        match ran.ended {
+            Ended::Status(0) if is_whole(out, Kind::Minimized) => Ok(()),
+            Ended::Status(3) => Err(failed(&ran, Reason::Nondeterministic)),
+            Ended::Status(4) => Err(failed(&ran, Reason::OutOfTime)),
+            _ => Err(failed(&ran, Reason::ModelFailed)),
+        }
+    }
+
+    /// A page of an execution or a result.
+    fn page(
+        &mut self,
+        data: &Path,
+        input: &Path,
+        original: Option<&Path>,
+        key: &str,
+    ) -> Result<Output, Stop> {
+        let name = format!("report-{key}/page.html");
+        let page = data.join(&name);
+        if !page.is_file() {
+            let mut arguments = words(&[&"-q", &"report", &input, &"--html", &page]);
+            if let Some(original) = original {
+                arguments.extend(words(&[&"--original", &original]));
+            }
+            let (limits, program) = (crate::models::Limits::default(), self.program());
+            let ran = self.child(&program, &arguments, limits.report_secs, None)?;
+            if ran.ended != Ended::Status(0) {
+                return Err(failed(&ran, Reason::Refused));
+            }
+        }
+        let bytes = fs::read(&page).map_err(|error| of_disk(&error))?;
+        Ok(Output { name, digest: hex_of(&[&bytes]) })
+    }
+
+    fn program(&self) -> PathBuf {
+        let own = self.model().and_then(|(_, model, _)| model.program);
+        own.unwrap_or_else(|| self.shop.setup.program.clone())
+    }
+
+    fn call(&mut self, model: &ModelConfig, arguments: &[OsString], seconds: u64) -> Result<Ran, Stop> {
+        let program = model.program.clone().unwrap_or_else(|| self.shop.setup.program.clone());
+        // The command keeps to its limit by itself where it can; this one is the last.
+        let memory = bytes(&model.limits.memory).map(|bytes| bytes + bytes / 4 + (256 << 20));
+        self.child(&program, arguments, seconds, memory)
+    }
+
+    fn child(
+        &mut self,
+        program: &Path,
+        arguments: &[OsString],
+        seconds: u64,
+        memory: Option<u64>,
+    ) -> Result<Ran, Stop> {
+        let limits = Limits { time: Duration::from_secs(seconds), memory };
+        let mut wanted = || self.alive();
+        let ran = child::run(program, arguments, limits, &mut wanted);
+        let ran =
+            ran.map_err(|error| Stop::Failed(Reason::Refused, format!("{}: {error}", program.display())))?;
+        if ran.ended == Ended::Unwanted {
+            return Err(Stop::Lost);
+        }
+        self.log(arguments, &ran);
+        Ok(ran)
+    }
+
+    /// Keeps what children said, for whoever looks after it.
+    fn log(&self, arguments: &[OsString], ran: &Ran) {
+        let what = arguments.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+        let path = self.shop.place.data(self.id).join(format!("log-{}.txt", self.attempt));
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        let said = ran.said.trim_end();
+        let text = format!("{before}{what}: {:?} after {:.1} s\n{said}\n", ran.ended, ran.time.as_secs_f64());
+        let _ = fs::write(&path, end_of(&text, 64 << 10));
+    }
+
+    /// A sign of life now and then; whether the work is still wanted.
+    fn alive(&mut self) -> bool {
+        let every = Duration::from_millis(self.shop.setup.worker.lease / 4);
+        if self.beaten.is_none_or(|at| at.elapsed() >= every) {
+            self.beaten = Some(Instant::now());
+            self.beat.count += 1;
+            self.beat.seconds = self.stage_began.elapsed().as_secs_f64();
+            let bytes = serde_json::to_vec(&self.beat).unwrap_or_default();
+            let _ = self.shop.journal.objects().replace(&Place::lease(self.id, self.attempt), &bytes);
+            // Somebody who saw no sign may have taken over.
+            if self.shop.journal.follow().is_ok() && !holds(self.shop.journal.state(), self.id, self.attempt)
+            {
+                return false;
+            }
+        }
+        (self.go_on)()
+    }
+
+    fn begin(&mut self, stage: Stage) {
+        self.stage_began = Instant::now();
+        self.beat.stage = Some(stage);
+        self.beaten = None;
+    }
+
+    /// Says that a stage begins, with what is known so far; whether the attempt still holds the incident.
+    fn enter(&mut self, stage: Stage, findings: &Findings) -> Result<bool, JournalError> {
+        let seconds = self.stage_began.elapsed().as_secs_f64();
+        let (id, attempt) = (self.id, self.attempt);
+        let event = Event::Stage {
+            id,
+            attempt,
+            stage,
+            seconds,
+            outputs: Vec::new(),
+            findings: Some(Box::new(findings.clone())),
+        };
+        let written = self
+            .shop
+            .journal
+            .commit(|state| if holds(state, id, attempt) { vec![event.clone()] } else { Vec::new() })?;
+        self.begin(stage);
+        Ok(written.is_some())
+    }
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn folder_output(folder: &Path) -> Output {
+    Output { name: name_of(folder), digest: String::new() }
+}
+
+fn words(words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<OsString> {
+    words.iter().map(|word| word.as_ref().to_owned()).collect()
+}
+
+/// Why a child failed.
+fn failed(ran: &Ran, otherwise: Reason) -> Stop {
+    let reason = match ran.ended {
+        Ended::OutOfTime => Reason::OutOfTime,
+        // What the system ends without being asked is what uses too much memory.
+        Ended::OutOfMemory | Ended::Killed => Reason::OutOfMemory,
+        _ if ran.said.contains("No space left") => Reason::DiskFull,
+        _ => otherwise,
+    };
+    Stop::Failed(reason, end_of(ran.said.trim_end(), NOTE))
+}
+
+fn of_disk(error: &io::Error) -> Stop {
+    let full = error.kind() == io::ErrorKind::StorageFull;
+    Stop::Failed(if full { Reason::DiskFull } else { Reason::StoreUnreadable }, error.to_string())
+}
+
+/// A number of bytes, as in `2GiB`.
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+/// Reads what `minimize` wrote.
+fn take_result(folder: &Path, findings: &mut Findings) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
+    let text = fs::read_to_string(folder.join("summary.json")).map_err(|e| failed(&e))?;
+    let summary: MinimizeSummary = serde_json::from_str(&text).map_err(|e| failed(&e))?;
+    findings.size = [summary.steps, summary.deliveries, summary.externals];
+    findings.initial = [summary.initial_steps, summary.initial_deliveries, summary.initial_externals];
+    findings.violation = summary.violation;
+    findings.network = summary.network.to_string();
+    findings.at_least = summary.at_least;
+    if let Some(why) = summary.not_schedulable {
+        findings.doubts.push(format!("the network of the system cannot do it: {why}"));
+    }
+    if let Some(steps) = summary.reduced {
+        findings.reduced_steps = Some(steps.steps);
+    }
+    let trace = fs::read_to_string(folder.join("trace.md")).unwrap_or_default();
+    let proof = trace.lines().find(|line| line.starts_with("No ") && line.contains("exhaustive"));
+    findings.proven = proof.map(|line| cut(line, LINE)).unwrap_or_default();
+    findings.story = story(&trace);
+    Ok(())
+}
+
+/// The steps of a `trace.md`, a line each, with what each changed.
+fn story(trace: &str) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    for line in trace.lines() {
+        let numbered = line.split_once(". ").is_some_and(|(number, rest)| {
+            number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with("**")
+        });
+        if numbered {
+            steps.push(line.to_owned());
+        } else if let (Some(detail), Some(step)) = (line.strip_prefix("    - "), steps.last_mut()) {
+            step.push('\n');
+            step.push_str(detail);
+        } else if line.starts_with("After the last step") {
+            break;
+        }
+    }
+    steps.truncate(STORY);
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_becomes_steps_with_what_each_changed() {
+        let trace = "# X\n\n2 steps.\n\n1. **a** starts\n    - without it step 2 is impossible\n2. **b** takes\n    - x: 0 → 1\n    - y\n\nAfter the last step: **X**.\n3. **c** no\n";
+        let steps = ["1. **a** starts\nwithout it step 2 is impossible", "2. **b** takes\nx: 0 → 1\ny"];
+        assert_eq!(story(trace), steps);
+        assert_eq!(story("no trace"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn amounts_are_read() {
+        assert_eq!(bytes("2GiB"), Some(2 << 30));
+        assert_eq!(bytes("512MiB"), Some(512 << 20));
+        assert_eq!((bytes("7"), bytes("x"), bytes("3 parsecs")), (Some(7), None, None));
+        assert_eq!(bytes("99999999999999999999"), None);
+    }
+}

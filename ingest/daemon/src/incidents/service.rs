@@ -1,0 +1,285 @@
+//! The parts of the service, and what they share.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use demi_incidents::decide::{Receiver, Seen, Worker, housekeeping};
+use demi_incidents::models::Models;
+use demi_incidents::watch::Watch;
+use demi_incidents::work::{Setup, Turn, Workshop};
+use demi_incidents::{Journal, JournalError, LocalFolder, Place};
+
+use super::config::{IncidentsConfig, ReceiverConfig, Settings};
+use super::{tell, web};
+use crate::backoff::Backoff;
+use crate::batch::Origin;
+use crate::intake::Intake;
+use crate::metrics::Metrics;
+use crate::net::security::{ListenConfig, Listener, SecurityError};
+use crate::positions::LivePositions;
+use crate::shutdown::{Reload, Shutdown};
+use crate::sources::budget::Budget;
+use crate::sources::rate::Rate;
+use crate::sources::web::{Protocols, serve as serve_http};
+use crate::sources::{Context, Limits, Running};
+use crate::tasks::Tasks;
+
+/// How long it is waited where there is nothing to do.
+const PAUSE: Duration = Duration::from_millis(250);
+/// First and longest pause after an error.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// An error of starting the service.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// It cannot listen.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The system says no.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// What the parts share.
+pub(super) struct Shared {
+    journal: Mutex<Journal<LocalFolder>>,
+    pub(super) place: Place,
+    pub(super) settings: Settings,
+}
+
+impl Shared {
+    pub(super) fn journal(&self) -> MutexGuard<'_, Journal<LocalFolder>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(store: &Path, settings: Settings) -> Result<Self, JournalError> {
+        let place = Place::of(store);
+        Ok(Shared { journal: Mutex::new(journal(&place, "pages")?), place, settings })
+    }
+}
+
+/// A reader and writer of the journal.
+fn journal(place: &Place, part: &str) -> Result<Journal<LocalFolder>, JournalError> {
+    let folder = LocalFolder::new(place.root().to_owned());
+    let _ = folder.sweep("journal");
+    Journal::open(folder, format!("daemon:{}:{part}", std::process::id()))
+}
+
+/// What of the service is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) config: IncidentsConfig,
+    pub(crate) models: Models,
+    pub(crate) receivers: BTreeMap<String, ReceiverConfig>,
+    pub(crate) store: PathBuf,
+}
+
+/// Starts the whole service in a daemon.
+pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, ServiceError> {
+    let running =
+        pages(&wanted.config.listen, &wanted.config.settings, &wanted.store, context.clone()).await?;
+    let receivers: Vec<Receiver> = wanted
+        .receivers
+        .iter()
+        .map(|(name, config)| Receiver {
+            name: name.clone(),
+            news: config.events.iter().copied().collect(),
+            systems: config.systems.clone(),
+        })
+        .collect();
+    let part = |name: &str, run: Box<dyn FnMut() -> Result<bool, String> + Send>| {
+        let (name, shutdown) = (format!("incidents {name}"), context.shutdown.clone());
+        thread::Builder::new().name(name.clone()).spawn(move || keep(&name, &shutdown, run))
+    };
+    let place = Place::of(&wanted.store);
+    part("watch", Box::new(watching(&place, receivers.clone(), context.metrics.clone())))?;
+    for number in 0..wanted.config.settings.at_once {
+        let stop = context.shutdown.clone();
+        let setup = setup(wanted, number, receivers.clone())?;
+        part(&format!("worker {number}"), Box::new(working(&place, setup, stop)))?;
+    }
+    for (name, config) in &wanted.receivers {
+        let told = tell::Telling {
+            name: name.clone(),
+            config: config.clone(),
+            place: place.clone(),
+            public_url: wanted
+                .config
+                .settings
+                .public_url
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            shutdown: context.shutdown.clone(),
+        };
+        tokio::spawn(told.run());
+    }
+    Ok(running)
+}
+
+fn setup(wanted: &Wanted, number: usize, receivers: Vec<Receiver>) -> std::io::Result<Setup> {
+    let settings = &wanted.config.settings;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    Ok(Setup {
+        worker: Worker {
+            name: format!("daemon:{}:{number}", std::process::id()),
+            lease: settings.lease_secs * 1000,
+            settle: settings.settle_secs * 1000,
+        },
+        models: wanted.models.clone(),
+        program: std::env::current_exe()?,
+        jobs: (cores / settings.at_once.max(1)).max(1),
+        systems: Vec::new(),
+        receivers,
+    })
+}
+
+/// Runs a part until the daemon stops, with pauses where there is nothing to do, and longer ones after errors.
+fn keep(name: &str, shutdown: &Shutdown, mut run: Box<dyn FnMut() -> Result<bool, String> + Send>) {
+    let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+    let mut failed = false;
+    while !shutdown.is_thrown() {
+        let pause = match run() {
+            Ok(true) => continue,
+            Ok(false) => {
+                if failed {
+                    backoff = Backoff::new(PAUSES.0, PAUSES.1);
+                }
+                failed = false;
+                PAUSE
+            }
+            Err(error) => {
+                failed = true;
+                tracing::error!(part = name, error, "a part of the incident service failed; trying again");
+                backoff.after(Duration::ZERO)
+            }
+        };
+        let until = std::time::Instant::now() + pause;
+        while std::time::Instant::now() < until && !shutdown.is_thrown() {
+            thread::sleep(PAUSE.min(pause));
+        }
+    }
+}
+
+/// Opens what comes into the store, and decides what anybody may decide.
+fn watching(
+    place: &Place,
+    receivers: Vec<Receiver>,
+    metrics: Arc<Metrics>,
+) -> impl FnMut() -> Result<bool, String> + Send + use<> {
+    let mut told = None;
+    let place = place.clone();
+    let mut state: Option<(Journal<LocalFolder>, Watch, Seen)> = None;
+    let began = std::time::Instant::now();
+    move || {
+        let said = |error: &dyn std::error::Error| error.to_string();
+        if state.is_none() {
+            let journal = journal(&place, "watch").map_err(|e| said(&e))?;
+            state = Some((journal, Watch::of(place.store()), Seen::default()));
+        }
+        let Some((journal, watch, seen)) = &mut state else { return Ok(false) };
+        watch.look(journal).map_err(|e| said(&e))?;
+        let now = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // It claims nothing, so that signs of life are of no use to it.
+        seen.look(journal.state(), now, |_, _| 0);
+        let decided = journal.commit(|state| housekeeping(state, seen, &receivers)).map_err(|e| said(&e))?;
+        if told != Some(journal.state().last()) {
+            told = Some(journal.state().last());
+            metrics.incidents.take(journal.state());
+        }
+        Ok(decided.is_some())
+    }
+}
+
+fn working(
+    place: &Place,
+    setup: Setup,
+    stop: Shutdown,
+) -> impl FnMut() -> Result<bool, String> + Send + use<> {
+    let place = place.clone();
+    let mut shop: Option<Workshop<LocalFolder>> = None;
+    move || {
+        if shop.is_none() {
+            let journal = journal(&place, &setup.worker.name).map_err(|e| e.to_string())?;
+            shop = Some(Workshop::new(journal, place.clone(), setup.clone()));
+        }
+        let Some(shop) = &mut shop else { return Ok(false) };
+        let turn = shop.turn(&|| !stop.is_thrown()).map_err(|e| e.to_string())?;
+        if let Turn::Worked(id) = turn
+            && let Some(incident) = shop.state().incidents().get(&id)
+        {
+            let (work, result) = incident.work().words();
+            tracing::info!(incident = id.to_string(), work, result, "an incident was worked on");
+        }
+        Ok(turn != Turn::Idle)
+    }
+}
+
+/// Serves the pages of a store.
+async fn pages(
+    listen: &ListenConfig,
+    settings: &Settings,
+    store: &Path,
+    context: Context,
+) -> Result<Running, ServiceError> {
+    let listener = Listener::bind(listen, &context.reload, &[]).await?;
+    let addresses = vec![listener.address()];
+    let shared = Arc::new(Shared::open(store, settings.clone())?);
+    let encrypted = listen.tls_cert.is_some();
+    let router = web::router(shared, listener.tokens(), encrypted);
+    let task = tokio::spawn(serve_http(listener, context, router, Protocols::HTTP1));
+    Ok(Running { addresses, task })
+}
+
+/// Serves the pages of a store without a daemon, until it is interrupted; `ready` is told the address.
+///
+/// # Errors
+/// When it cannot listen, or the journal cannot be read.
+pub fn serve(
+    listen: &ListenConfig,
+    settings: &Settings,
+    store: &Path,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), ServiceError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let shutdown = Shutdown::new();
+        let metrics = Metrics::shared();
+        let limits = Limits::default();
+        let (intake, _requests) = Intake::new(LivePositions::new(Default::default()), metrics.clone(), None);
+        let context = Context {
+            origin: Origin { source: Arc::from("incidents"), system: Arc::from("incidents") },
+            intake,
+            shutdown: shutdown.clone(),
+            reload: Reload::default(),
+            limits,
+            open_files: 0,
+            own: Arc::from([]),
+            tasks: Tasks::new(metrics.clone(), shutdown.clone()),
+            metrics,
+            budget: Budget::new(limits.requests_bytes),
+            rate: Arc::new(Rate::new(None)),
+        };
+        let running = pages(listen, settings, store, context).await?;
+        if let Some(address) = running.addresses.first() {
+            ready(*address);
+        }
+        let mut task = running.task;
+        tokio::select! {
+            _ = &mut task => {}
+            _ = tokio::signal::ctrl_c() => {
+                shutdown.throw();
+                let _ = task.await;
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,599 @@
+//! Pages and requests.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use demi_incidents::event::{Event, Opened};
+use demi_incidents::sources::{Alerts, Request as OpenRequest};
+use demi_incidents::view::{self, Filter, PAGE};
+use demi_incidents::{IncidentId, Journal, LocalFolder, Objects, Place, page};
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::service::Shared;
+use crate::net::guard;
+use crate::net::security::Tokens;
+use crate::sources::web::bearer;
+
+/// Longest body, in bytes.
+const LONGEST: usize = 256 * 1024;
+/// Most sessions of browsers that are remembered.
+const SESSIONS: usize = 1024;
+/// How long a browser stays logged in, in seconds.
+const SESSION_SECONDS: u64 = 12 * 3600;
+/// Most incidents of one answer.
+const MOST: usize = 500;
+
+/// Headers of every answer, where it has no others.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (header::CACHE_CONTROL, "no-store"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (header::CONTENT_SECURITY_POLICY, page::POLICY),
+];
+
+/// What requests share.
+#[derive(Clone)]
+struct Web {
+    shared: Arc<Shared>,
+    tokens: Tokens,
+    sessions: Arc<Mutex<Sessions>>,
+    encrypted: bool,
+}
+
+/// Browsers that showed a token, by what they were given for it. A restart asks them again.
+#[derive(Default)]
+struct Sessions {
+    known: VecDeque<([u8; 32], std::time::Instant)>,
+}
+
+impl Sessions {
+    fn add(&mut self) -> String {
+        let mut bytes = [0; 32];
+        // Without randomness nobody logs in.
+        if rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).is_err() {
+            return String::new();
+        }
+        if self.known.len() >= SESSIONS {
+            self.known.pop_front();
+        }
+        self.known.push_back((digest(&bytes), std::time::Instant::now()));
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn know(&self, shown: &str) -> bool {
+        let bytes: Option<Vec<u8>> = (0..shown.len() / 2)
+            .map(|at| shown.get(2 * at..2 * at + 2).and_then(|two| u8::from_str_radix(two, 16).ok()))
+            .collect();
+        let Some(bytes) = bytes.filter(|bytes| bytes.len() == 32) else { return false };
+        // What is compared is a digest, so that the time it takes tells nothing.
+        let shown = digest(&bytes);
+        self.known.iter().any(|(known, since)| *known == shown && since.elapsed().as_secs() < SESSION_SECONDS)
+    }
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    for (at, half) in [b"a", b"b"].iter().enumerate() {
+        out[16 * at..16 * (at + 1)].copy_from_slice(&demi_incidents::digest_of(&[bytes, half.as_slice()]));
+    }
+    out
+}
+
+/// The routes.
+pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, encrypted: bool) -> Router {
+    let web = Web { shared, tokens, sessions: Arc::default(), encrypted };
+    Router::new()
+        .route("/", get(list_of_bugs))
+        .route("/incidents", get(list_of_incidents))
+        .route("/b/{number}", get(bug_page))
+        .route("/b/{number}/{action}", post(bug_form))
+        .route("/i/{id}", get(incident_page))
+        .route("/i/{id}/page", get(report_page))
+        .route("/i/{id}/retry", post(retry_form))
+        .route("/v1/incidents", get(incidents).post(open))
+        .route("/v1/incidents/{id}", get(incident))
+        .route("/v1/incidents/{id}/retry", post(retry))
+        .route("/v1/incidents/{id}/{kind}", get(file))
+        .route("/v1/bugs", get(bugs))
+        .route("/v1/bugs/{number}", get(bug))
+        .route("/v1/bugs/{number}/{action}", post(bug_action))
+        .route("/v1/alertmanager", post(alertmanager))
+        .route("/v1/stats", get(stats))
+        .layer(from_fn_with_state(web.clone(), allowed))
+        // What needs no token.
+        .route("/login", get(async || html(page::login(false))).post(login))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/assets/{name}", get(style))
+        .layer(DefaultBodyLimit::max(LONGEST))
+        .layer(axum::middleware::from_fn(headers))
+        .with_state(web)
+}
+
+async fn headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    for (name, value) in HEADERS {
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Who shows no token, and no session for one, is asked for it. A session counts for no request of another page.
+async fn allowed(State(web): State<Web>, request: Request, next: Next) -> Response {
+    if web.tokens.allow(bearer(request.headers())) {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let session = cookie(&parts.headers)
+        .is_some_and(|shown| web.sessions.lock().unwrap_or_else(PoisonError::into_inner).know(shown));
+    if session {
+        return match guard::own_page(&parts) {
+            true => next.run(Request::from_parts(parts, body)).await,
+            false => problem(StatusCode::FORBIDDEN, "this request comes from a page of another origin"),
+        };
+    }
+    let wants_page = parts.method == Method::GET && !parts.uri.path().starts_with("/v1/");
+    if wants_page {
+        return Redirect::to("/login").into_response();
+    }
+    problem(StatusCode::UNAUTHORIZED, "show a token, as Authorization: Bearer TOKEN")
+}
+
+/// The name of the cookie; browsers take one with this beginning only over TLS, for all paths and this host alone.
+const fn cookie_name(encrypted: bool) -> &'static str {
+    if encrypted { "__Host-demi" } else { "demi" }
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        [cookie_name(true), cookie_name(false)].contains(&name).then_some(value)
+    })
+}
+
+async fn login(State(web): State<Web>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    if !guard::own_page(&parts) {
+        return problem(StatusCode::FORBIDDEN, "this request comes from a page of another origin");
+    }
+    let Ok(body) = axum::body::to_bytes(body, 4096).await else {
+        return problem(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long");
+    };
+    let form = pairs(&body);
+    let token = form.get("token").map(String::as_bytes).unwrap_or_default();
+    if !web.tokens.required() || !web.tokens.allow(Some(token)) {
+        // Guessing takes its time.
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        return (StatusCode::UNAUTHORIZED, html(page::login(true))).into_response();
+    }
+    let session = web.sessions.lock().unwrap_or_else(PoisonError::into_inner).add();
+    let secure = if web.encrypted { "; Secure" } else { "" };
+    let name = cookie_name(web.encrypted);
+    let cookie =
+        format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}{secure}");
+    let mut response = Redirect::to("/").into_response();
+    if let Ok(value) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    response
+}
+
+async fn style(Path(name): Path<String>) -> Response {
+    if page::style_path() != format!("/assets/{name}") {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let headers = [
+        (header::CONTENT_TYPE, "text/css; charset=utf-8"),
+        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+    ];
+    (headers, page::STYLE).into_response()
+}
+
+fn html(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
+}
+
+/// An error as RFC 9457 has it.
+fn problem(status: StatusCode, text: &str) -> Response {
+    let body = json!({"status": status.as_u16(), "title": status.canonical_reason(), "detail": text});
+    let mut response = (status, body.to_string()).into_response();
+    let kind = HeaderValue::from_static("application/problem+json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// A page that says what is missing.
+fn missing() -> Response {
+    let text = page::failed("Not found", "There is nothing of this name.");
+    (StatusCode::NOT_FOUND, html(text)).into_response()
+}
+
+fn pairs(text: &[u8]) -> BTreeMap<String, String> {
+    form_urlencoded::parse(text).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}
+
+fn query(raw: RawQuery) -> BTreeMap<String, String> {
+    pairs(raw.0.unwrap_or_default().as_bytes())
+}
+
+fn filter(query: &BTreeMap<String, String>) -> Filter {
+    let of = |name: &str| query.get(name).filter(|value| !value.is_empty()).cloned();
+    Filter {
+        system: of("system"),
+        invariant: of("invariant"),
+        work: of("work"),
+        status: of("status"),
+        bug: of("bug").and_then(|bug| bug.trim_start_matches("B-").parse().ok()),
+        version: of("version"),
+        q: of("q"),
+    }
+}
+
+impl Web {
+    /// Asks the journal, after everything that is in it, on a thread that may wait for a disk.
+    async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut Journal<LocalFolder>, &Place) -> T + Send + 'static,
+    ) -> Result<T, Response> {
+        let shared = self.shared.clone();
+        let work = move || {
+            let mut journal = shared.journal();
+            journal.follow().map_err(|error| error.to_string())?;
+            Ok(ask(&mut journal, &shared.place))
+        };
+        let done: Result<Result<T, String>, _> = tokio::task::spawn_blocking(work).await;
+        done.map_err(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the request could not be answered"))?
+            .map_err(|error| problem(StatusCode::SERVICE_UNAVAILABLE, &error))
+    }
+
+    /// JSON of the journal, with its number as the tag: who has it needs no other.
+    async fn json(
+        &self,
+        headers: &HeaderMap,
+        ask: impl FnOnce(&mut Journal<LocalFolder>, &Place) -> Option<Value> + Send + 'static,
+    ) -> Response {
+        let asked = self.ask(|journal, place| {
+            let value = ask(journal, place);
+            (journal.state().last(), value)
+        });
+        let (last, value) = match asked.await {
+            Ok(found) => found,
+            Err(response) => return response,
+        };
+        let Some(value) = value else {
+            return problem(StatusCode::NOT_FOUND, "there is nothing of this name");
+        };
+        let tag = format!("\"{last}\"");
+        let known =
+            headers.get(header::IF_NONE_MATCH).is_some_and(|shown| shown.as_bytes() == tag.as_bytes());
+        let mut response = match known {
+            true => StatusCode::NOT_MODIFIED.into_response(),
+            false => axum::Json(value).into_response(),
+        };
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+
+    /// Writes what somebody says; whether it was valid.
+    async fn say(&self, event: Event) -> Result<Option<u64>, Response> {
+        let said = self.ask(move |journal, _| journal.say(event).map_err(|error| error.to_string())).await?;
+        said.map_err(|error| problem(StatusCode::SERVICE_UNAVAILABLE, &error))
+    }
+}
+
+async fn list_of_bugs(State(web): State<Web>, raw: RawQuery) -> Response {
+    let query = query(raw);
+    let from = query.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
+    let text = web.ask(move |journal, _| page::bugs(journal.state(), &filter(&query), from)).await;
+    text.map_or_else(|response| response, html)
+}
+
+async fn list_of_incidents(State(web): State<Web>, raw: RawQuery) -> Response {
+    let query = query(raw);
+    let after = query.get("after").and_then(|id| id.parse().ok());
+    let text = web.ask(move |journal, _| page::incidents(journal.state(), &filter(&query), after)).await;
+    text.map_or_else(|response| response, html)
+}
+
+async fn bug_page(State(web): State<Web>, Path(number): Path<String>) -> Response {
+    let Ok(number) = number.parse() else { return missing() };
+    match web.ask(move |journal, _| page::bug(journal.state(), number)).await {
+        Ok(Some(text)) => html(text),
+        Ok(None) => missing(),
+        Err(response) => response,
+    }
+}
+
+async fn incident_page(State(web): State<Web>, Path(name): Path<String>) -> Response {
+    let text = web.ask(move |journal, _| {
+        let id = journal.state().find(&name)?;
+        let incident = journal.state().incidents().get(&id)?;
+        let lease = Place::lease(id, incident.attempt());
+        let beat = journal.objects().read(&lease).ok().flatten();
+        let beat = beat.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Some(page::incident(incident, beat.as_ref()))
+    });
+    match text.await {
+        Ok(Some(text)) => html(text),
+        Ok(None) => missing(),
+        Err(response) => response,
+    }
+}
+
+/// The bytes of a published file. Its name comes from the journal, never from the request.
+async fn published(web: &Web, name: String, kind: String) -> Result<Option<Vec<u8>>, Response> {
+    web.ask(move |journal, place| {
+        let id = journal.state().find(&name)?;
+        let incident = journal.state().incidents().get(&id)?;
+        let file = view::file(incident, &kind)?;
+        let plain = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+        if !std::path::Path::new(&file).components().all(plain) {
+            return None;
+        }
+        std::fs::read(place.data(id).join(file)).ok()
+    })
+    .await
+}
+
+/// The page of a result has a script of its own, and stands in a sandbox: it can do nothing here.
+async fn report_page(State(web): State<Web>, Path(name): Path<String>) -> Response {
+    match published(&web, name, "page".to_owned()).await {
+        Ok(Some(bytes)) => {
+            let headers = [
+                (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+                (
+                    header::CONTENT_SECURITY_POLICY,
+                    "sandbox allow-scripts allow-downloads; frame-ancestors 'none'",
+                ),
+            ];
+            (headers, bytes).into_response()
+        }
+        Ok(None) => missing(),
+        Err(response) => response,
+    }
+}
+
+async fn file(State(web): State<Web>, Path((name, kind)): Path<(String, String)>) -> Response {
+    let file_type = match kind.as_str() {
+        "schedule" => "application/x-ndjson",
+        "certificate" | "summary" => "application/json",
+        _ => "text/plain; charset=utf-8",
+    };
+    // A page is shown in its sandbox alone.
+    if kind == "page" {
+        return problem(StatusCode::NOT_FOUND, "the page is at /i/ID/page");
+    }
+    match published(&web, name, kind).await {
+        Ok(Some(bytes)) => ([(header::CONTENT_TYPE, file_type)], bytes).into_response(),
+        Ok(None) => problem(StatusCode::NOT_FOUND, "there is nothing of this name"),
+        Err(response) => response,
+    }
+}
+
+async fn incidents(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) -> Response {
+    let query = query(raw);
+    let limit = query.get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(PAGE).clamp(1, MOST);
+    let after: Option<IncidentId> = query.get("after").and_then(|id| id.parse().ok());
+    web.json(&headers, move |journal, _| {
+        let (items, more) = filter(&query).incidents(journal.state(), after, limit);
+        let next = items.last().filter(|_| more).map(|last| last.id);
+        Some(json!({"items": items, "next": next, "journal": journal.state().last()}))
+    })
+    .await
+}
+
+async fn incident(State(web): State<Web>, headers: HeaderMap, Path(name): Path<String>) -> Response {
+    web.json(&headers, move |journal, _| {
+        let id = journal.state().find(&name)?;
+        let incident = journal.state().incidents().get(&id)?;
+        serde_json::to_value(view::full(journal.state(), incident)).ok()
+    })
+    .await
+}
+
+async fn bugs(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) -> Response {
+    let query = query(raw);
+    web.json(&headers, move |journal, _| {
+        let state = journal.state();
+        let found = filter(&query).bugs(state).into_iter().take(MOST);
+        let items: Vec<_> =
+            found.filter_map(|number| Some(view::bug(state, number, state.bugs().get(&number)?))).collect();
+        Some(json!({"items": items, "journal": state.last()}))
+    })
+    .await
+}
+
+async fn bug(State(web): State<Web>, headers: HeaderMap, Path(number): Path<String>) -> Response {
+    web.json(&headers, move |journal, _| {
+        let (number, bug) = journal.state().bug(number.trim_start_matches("B-").parse().ok()?)?;
+        serde_json::to_value(view::bug(journal.state(), number, bug)).ok()
+    })
+    .await
+}
+
+async fn stats(State(web): State<Web>, headers: HeaderMap) -> Response {
+    web.json(&headers, |journal, _| {
+        let state = journal.state();
+        let mut work: BTreeMap<&str, u64> = BTreeMap::new();
+        for incident in state.incidents().values() {
+            *work.entry(incident.work().words().0).or_default() += 1;
+        }
+        let mut status: BTreeMap<&str, u64> = BTreeMap::new();
+        for bug in state.bugs().values() {
+            *status.entry(bug.status().word()).or_default() += 1;
+        }
+        let mut deliveries: BTreeMap<&str, u64> = BTreeMap::new();
+        for delivery in state.deliveries().values() {
+            let word = match delivery.sent {
+                demi_incidents::fold::Sent::Queued => "queued",
+                demi_incidents::fold::Sent::Sending => "sending",
+                demi_incidents::fold::Sent::Sent => "sent",
+                demi_incidents::fold::Sent::Dead(_) => "dead",
+            };
+            *deliveries.entry(word).or_default() += 1;
+        }
+        let (skipped, unknown) = state.left_out();
+        Some(json!({
+            "journal": state.last(), "watched": state.watched(), "work": work, "bugs": status, "deliveries": deliveries,
+            "skipped": skipped, "unknown": unknown, "conflicts": journal.conflicts(),
+        }))
+    })
+    .await
+}
+
+/// Opens incidents; which of them were not known.
+async fn opened(web: &Web, all: Vec<Opened>) -> Result<Vec<bool>, Response> {
+    let written = web.ask(move |journal, _| {
+        let mut news = Vec::new();
+        let done = journal.commit(|state| {
+            news = all.iter().map(|opened| !state.incidents().contains_key(&opened.id)).collect();
+            let new = all.iter().zip(&news).filter(|(_, new)| **new);
+            new.map(|(opened, _)| Event::Opened(Box::new(opened.clone()))).collect()
+        });
+        done.map(|_| news).map_err(|error| error.to_string())
+    });
+    written.await?.map_err(|error| problem(StatusCode::SERVICE_UNAVAILABLE, &error))
+}
+
+async fn open(State(web): State<Web>, headers: HeaderMap, body: Bytes) -> Response {
+    let request: OpenRequest = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+    };
+    if request.system.trim().is_empty() {
+        return problem(StatusCode::UNPROCESSABLE_ENTITY, "system is empty");
+    }
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    let key =
+        key.map_or_else(|| format!("body {}", String::from_utf8_lossy(&body)), |key| format!("key {key}"));
+    let opened_now = request.opened("api", &key);
+    let id = opened_now.id;
+    let new = match opened(&web, vec![opened_now]).await {
+        Ok(news) => news.first().copied().unwrap_or(false),
+        Err(response) => return response,
+    };
+    let base = web.shared.settings.public_url.as_ref().map(ToString::to_string).unwrap_or_default();
+    let url = format!("{}/i/{id}", base.trim_end_matches('/'));
+    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
+    (status, axum::Json(json!({"id": id, "url": url, "new": new}))).into_response()
+}
+
+async fn alertmanager(State(web): State<Web>, body: Bytes) -> Response {
+    let alerts: Alerts = match serde_json::from_slice(&body) {
+        Ok(alerts) => alerts,
+        Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+    };
+    let label = web.shared.settings.system_label.clone();
+    let (all, without) = alerts.opened(&label);
+    let ids: Vec<IncidentId> = all.iter().map(|opened| opened.id).collect();
+    if ids.is_empty() && without > 0 {
+        let text = format!("{without} alerts have no label {label}, which names the system");
+        return problem(StatusCode::UNPROCESSABLE_ENTITY, &text);
+    }
+    match opened(&web, all).await {
+        Ok(news) => {
+            let of = |wanted: bool| {
+                ids.iter()
+                    .zip(&news)
+                    .filter(|(_, new)| **new == wanted)
+                    .map(|(id, _)| *id)
+                    .collect::<Vec<_>>()
+            };
+            axum::Json(json!({"opened": of(true), "known": of(false), "without_system": without}))
+                .into_response()
+        }
+        Err(response) => response,
+    }
+}
+
+/// What somebody may say of a bug.
+fn action(bug: u32, word: &str, fields: &BTreeMap<String, String>) -> Option<Event> {
+    let by = "page".to_owned();
+    let of = |name: &str| fields.get(name).filter(|value| !value.is_empty()).cloned();
+    Some(match word {
+        "ack" => Event::Acked { bug, by },
+        "close" => Event::Closed { bug, by, fixed_in: of("fixed_in"), checked: false },
+        "reopen" => Event::Reopened { bug, by },
+        "mute" => Event::Muted { bug, by, on: true },
+        "unmute" => Event::Muted { bug, by, on: false },
+        "note" => Event::Noted { bug, by, text: of("text")? },
+        "priority" => Event::Priority { bug, by, to: of("to")? },
+        "merge" => Event::Merged { bug, into: of("into")?.trim_start_matches("B-").parse().ok()?, by },
+        _ => return None,
+    })
+}
+
+async fn bug_form(
+    State(web): State<Web>,
+    Path((number, word)): Path<(String, String)>,
+    body: Bytes,
+) -> Response {
+    let event = number.parse().ok().and_then(|number| action(number, &word, &pairs(&body)));
+    let Some(event) = event else { return missing() };
+    match web.say(event).await {
+        Ok(Some(_)) => Redirect::to(&format!("/b/{number}")).into_response(),
+        Ok(None) => {
+            let text =
+                page::failed("Not now", "That cannot be done now: somebody else may have been faster.");
+            (StatusCode::CONFLICT, html(text)).into_response()
+        }
+        Err(response) => response,
+    }
+}
+
+async fn bug_action(
+    State(web): State<Web>,
+    Path((number, word)): Path<(String, String)>,
+    body: Bytes,
+) -> Response {
+    let fields: BTreeMap<String, Value> = match body.is_empty() {
+        true => BTreeMap::new(),
+        false => match serde_json::from_slice(&body) {
+            Ok(fields) => fields,
+            Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+        },
+    };
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let fields = fields.into_iter().map(|(name, value)| (name, text(value))).collect();
+    let number = number.trim_start_matches("B-").parse().ok();
+    let Some(event) = number.and_then(|number| action(number, &word, &fields)) else {
+        return problem(StatusCode::NOT_FOUND, "there is no such bug or action, or a field is missing");
+    };
+    accepted(web.say(event).await)
+}
+
+fn accepted(said: Result<Option<u64>, Response>) -> Response {
+    match said {
+        Ok(Some(n)) => (StatusCode::ACCEPTED, axum::Json(json!({"journal": n}))).into_response(),
+        Ok(None) => problem(StatusCode::CONFLICT, "that cannot be done now"),
+        Err(response) => response,
+    }
+}
+
+async fn retry(State(web): State<Web>, Path(name): Path<String>) -> Response {
+    match web.ask(move |journal, _| journal.state().find(&name)).await {
+        Ok(Some(id)) => accepted(web.say(Event::Retry { id, by: "page".to_owned() }).await),
+        Ok(None) => problem(StatusCode::NOT_FOUND, "there is no such incident"),
+        Err(response) => response,
+    }
+}
+
+async fn retry_form(State(web): State<Web>, Path(name): Path<String>) -> Response {
+    let Ok(id) = name.parse::<IncidentId>() else { return missing() };
+    match web.say(Event::Retry { id, by: "page".to_owned() }).await {
+        Ok(_) => Redirect::to(&format!("/i/{id}")).into_response(),
+        Err(response) => response,
+    }
+}

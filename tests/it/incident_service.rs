@@ -1,0 +1,366 @@
+//! The incident service in a running daemon: from records that stream in to pages and messages.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const LOGS: &[u8] = include_bytes!("../../examples/demo/logs.jsonl.zst");
+const SCENARIO: &str = include_str!("../../examples/demo/scenario.toml");
+/// So long that only a service that does nothing misses it.
+const PATIENCE: Duration = Duration::from_secs(400);
+
+/// An answer: status, head and body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// Asks over a connection of its own.
+fn ask(to: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut stream = TcpStream::connect(to).unwrap();
+    let mut text = format!("{line} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        text.push_str(&format!("host: {to}\r\n"));
+    }
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    stream.write_all(format!("{text}\r\n{body}").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+    let body = if chunked { unchunked(body) } else { body.to_owned() };
+    Answer { status, head: head.to_owned(), body }
+}
+
+fn unchunked(mut body: &str) -> String {
+    let mut out = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let Ok(length @ 1..) = usize::from_str_radix(length.trim(), 16) else { break };
+        out.push_str(&rest[..length.min(rest.len())]);
+        body = rest.get(length + 2..).unwrap_or("");
+    }
+    out
+}
+
+/// A receiver of messages, which refuses the first post of each.
+struct Hook {
+    address: SocketAddr,
+    /// By key: heads and bodies.
+    posts: Arc<Mutex<BTreeMap<String, Vec<(String, Value)>>>>,
+}
+
+impl Hook {
+    fn start() -> Hook {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let posts: Arc<Mutex<BTreeMap<String, Vec<(String, Value)>>>> = Arc::default();
+        let kept = posts.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut reader = BufReader::new(stream.unwrap());
+                let (mut head, mut length, mut key) = (String::new(), 0, String::new());
+                loop {
+                    let mut line = String::new();
+                    if reader.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
+                        break;
+                    }
+                    let lower = line.to_lowercase();
+                    if let Some(value) = lower.strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    if lower.starts_with("idempotency-key:") {
+                        key = line.split_once(':').unwrap().1.trim().to_owned();
+                    }
+                    head.push_str(&lower);
+                }
+                let mut body = vec![0; length];
+                if reader.read_exact(&mut body).is_err() {
+                    continue;
+                }
+                let mut posts = kept.lock().unwrap();
+                let of = posts.entry(key).or_default();
+                of.push((head, serde_json::from_slice(&body).unwrap_or_default()));
+                let status = if of.len() > 1 { "204 No Content" } else { "503 Service Unavailable" };
+                let stream = reader.get_mut();
+                let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        });
+        Hook { address, posts }
+    }
+}
+
+struct Daemon {
+    child: Child,
+    pages: SocketAddr,
+}
+
+impl Daemon {
+    fn start(config: &Path) -> Daemon {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
+            .args(["ingest", "serve"])
+            .arg(config)
+            .env("DEMI_RECEIVER_TEAM_SECRETS", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut pages = None;
+        for line in lines {
+            let line = line.unwrap();
+            if let Some(address) = line.strip_prefix("incidents ") {
+                pages = Some(address.parse().unwrap());
+            }
+            if line == "ready" {
+                break;
+            }
+        }
+        Daemon { child, pages: pages.expect("the address of the pages") }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        ask(self.pages, &format!("GET {path}"), &[], "")
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.get(path).body).unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn config(dir: &Path, hook: &Hook) -> std::path::PathBuf {
+    std::fs::create_dir_all(dir.join("logs")).unwrap();
+    std::fs::write(dir.join("scenario.toml"), SCENARIO).unwrap();
+    let text = format!(
+        "[store]\ndir = \"{0}/store\"\nseal_millis = 200\n[spool]\ndir = \"{0}/spool\"\n\
+         [sources.logs]\ntype = \"files\"\nsystem = \"demo\"\npaths = [\"{0}/logs/*\"]\nscan_millis = 50\n\
+         [incidents]\nlisten = \"127.0.0.1:0\"\nat_once = 1\nsettle_secs = 1\nlease_secs = 3\npublic_url = \"https://pages.example/\"\n\
+         [models.raft]\nscenario = \"{0}/scenario.toml\"\ntakes = {{ systems = [\"demo\"] }}\n\
+         limits = {{ budget = \"20000states\", further = \"20000states\" }}\n\
+         [receivers.team]\ntype = \"webhook\"\nurl = \"http://{1}/hook\"\n",
+        dir.display(),
+        hook.address
+    );
+    let path = dir.join("demi.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_recording_that_streams_in_becomes_pages_and_messages_without_a_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Hook::start();
+    let path = config(dir.path(), &hook);
+    let mut daemon = Daemon::start(&path);
+    let plain = zstd::decode_all(LOGS).unwrap();
+    std::fs::write(dir.path().join("logs/demo.jsonl"), plain).unwrap();
+    let only = |daemon: &Daemon| {
+        daemon.json("/v1/incidents")["items"].as_array().and_then(|items| items.first().cloned())
+    };
+    let incident = wait_for("an incident opens", || only(&daemon));
+    let id = incident["id"].as_str().unwrap().to_owned();
+    // A first page is there before the last one.
+    wait_for("a first page", || (daemon.get(&format!("/i/{id}/page")).status == 200).then_some(()));
+    // A kill in the middle of the work loses nothing, and repeats no incident.
+    daemon.child.kill().unwrap();
+    daemon.child.wait().unwrap();
+    daemon = Daemon::start(&path);
+    let done = wait_for("the work ends", || {
+        only(&daemon).filter(|one| one["work"] == "done" && !one["bug"].is_null())
+    });
+    assert_eq!(
+        (&done["result"], &done["bug"], &done["id"]),
+        (&"minimized".into(), &"B-1".into(), &id.as_str().into())
+    );
+    let steps = done["steps"].as_u64().unwrap();
+    assert!((26..=40).contains(&steps), "{done}");
+
+    // Pages, which need no script and allow none.
+    let list = daemon.get("/");
+    assert!(list.body.contains("B-1") && list.body.contains("ElectionSafety"), "{}", list.body);
+    let bug = daemon.get("/b/1");
+    assert!(bug.body.contains("raft-member-3") && bug.body.contains("id=\"s1\""), "{}", bug.body);
+    for answer in [&list, &bug, &daemon.get(&format!("/i/{id}"))] {
+        assert_eq!(answer.status, 200);
+        let head = answer.head.to_lowercase();
+        assert!(head.contains("content-security-policy: default-src 'none'"), "{head}");
+        assert!(!answer.body.contains("<script"));
+    }
+    let page = daemon.get(&format!("/i/{id}/page"));
+    assert!(page.head.to_lowercase().contains("sandbox") && page.body.contains("<html"));
+    let schedule = daemon.get(&format!("/v1/incidents/{id}/schedule"));
+    assert_eq!(schedule.body.lines().count() as u64, steps + 1);
+    // With the number of the journal it is not sent again.
+    let tag = daemon
+        .get("/v1/bugs/1")
+        .head
+        .lines()
+        .find_map(|line| Some(line.to_lowercase().strip_prefix("etag: ")?.to_owned()));
+    let again = ask(daemon.pages, "GET /v1/bugs/1", &[("if-none-match", &tag.unwrap())], "");
+    assert!(again.status == 304 || again.status == 200, "{}", again.head);
+
+    // Each message comes until it is taken, with one key, and signed.
+    let told = wait_for("both messages", || {
+        let posts = hook.posts.lock().unwrap();
+        let taken = posts.iter().filter(|(_, all)| all.len() >= 2).count();
+        (taken >= 2).then(|| posts.clone())
+    });
+    let news: Vec<&str> = told.values().map(|all| all[0].1["type"].as_str().unwrap()).collect();
+    assert!(news.contains(&"bug.seen") && news.contains(&"bug.ready") && news.len() == 2, "{news:?}");
+    for all in told.values() {
+        assert!(
+            all[0].0.contains("webhook-signature: v1,") && all[0].0.contains("webhook-id: "),
+            "{}",
+            all[0].0
+        );
+        assert!(all[0].1["url"].as_str().unwrap().starts_with("https://pages.example/"), "{}", all[0].1);
+    }
+
+    // What people say, from the page of this origin alone.
+    let own = format!("http://{}", daemon.pages);
+    let say = |path: &str, headers: &[(&str, &str)], body: &str| {
+        ask(daemon.pages, &format!("POST {path}"), headers, body)
+    };
+    assert_eq!(say("/b/1/ack", &[("origin", "http://evil.example")], "").status, 403);
+    assert_eq!(say("/b/1/ack", &[("sec-fetch-site", "cross-site")], "").status, 403);
+    assert_eq!(ask(daemon.pages, "GET /", &[("host", "evil.example")], "").status, 421);
+    assert_eq!(say("/b/1/ack", &[("origin", &own)], "").status, 303);
+    assert_eq!(say("/b/1/ack", &[("origin", &own)], "").status, 409);
+    assert_eq!(say("/b/1/note", &[("origin", &own)], "text=%3Cb%3Ehi%3C%2Fb%3E").status, 303);
+    assert_eq!(say("/v1/bugs/1/close", &[], "{\"fixed_in\":\"1.4.2\"}").status, 202);
+    let bug = daemon.get("/b/1").body;
+    assert!(bug.contains("&lt;b&gt;hi&lt;/b&gt;") && !bug.contains("<b>hi"), "{bug}");
+    assert_eq!(daemon.json("/v1/bugs/1")["status"], "resolved");
+
+    // Requests and alerts open incidents, each once.
+    let request = "{\"system\":\"other\",\"invariant\":\"<script>\",\"links\":[\"javascript:alert(1)\"]}";
+    let opened = say("/v1/incidents", &[("idempotency-key", "k")], request);
+    assert_eq!(
+        (opened.status, say("/v1/incidents", &[("idempotency-key", "k")], request).status),
+        (201, 200)
+    );
+    assert_eq!(say("/v1/incidents", &[], "{\"sytem\":\"x\"}").status, 422);
+    let alert = |labels: &str| {
+        format!(
+            "{{\"alerts\":[{{\"status\":\"firing\",\"labels\":{{{labels}}},\"startsAt\":\"t\",\"fingerprint\":\"f\"}}]}}"
+        )
+    };
+    assert_eq!(say("/v1/alertmanager", &[], &alert("\"demi_system\":\"other\"")).status, 200);
+    assert_eq!(say("/v1/alertmanager", &[], &alert("")).status, 422);
+    assert_eq!(daemon.json("/v1/incidents")["items"].as_array().unwrap().len(), 3);
+    // No name leads out of what was published.
+    for path in [
+        format!("/v1/incidents/{id}/..%2f..%2fjournal%2f00000000000000000001.json"),
+        format!("/v1/incidents/{id}/log-1.txt"),
+        "/v1/incidents/..%2f..%2fstore/summary".to_owned(),
+        "/i/%2e%2e".to_owned(),
+        "/b/999".to_owned(),
+        "/assets/..%2fx.css".to_owned(),
+    ] {
+        assert_eq!(daemon.get(&path).status, 404, "{path}");
+    }
+}
+
+/// With tokens, nothing but the way in is answered without one.
+#[test]
+fn every_route_asks_for_a_token_where_there_are_some() {
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = dir.path().join("tokens");
+    std::fs::write(&tokens, "0123456789abcdef0123\n").unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
+        .args(["-q", "incident", "serve", "--listen", "127.0.0.1:0", "--store"])
+        .arg(dir.path().join("store"))
+        .arg("--token-file")
+        .arg(&tokens)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let to: SocketAddr = line.trim().trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+    let daemon = Daemon { child, pages: to };
+    let routes = [
+        ("GET /", 303),
+        ("GET /incidents", 303),
+        ("GET /b/1", 303),
+        ("POST /b/1/ack", 401),
+        ("GET /i/x", 303),
+        ("GET /i/x/page", 303),
+        ("POST /i/x/retry", 401),
+        ("GET /v1/incidents", 401),
+        ("POST /v1/incidents", 401),
+        ("GET /v1/incidents/x", 401),
+        ("POST /v1/incidents/x/retry", 401),
+        ("GET /v1/incidents/x/schedule", 401),
+        ("GET /v1/bugs", 401),
+        ("GET /v1/bugs/1", 401),
+        ("POST /v1/bugs/1/close", 401),
+        ("POST /v1/alertmanager", 401),
+        ("GET /v1/stats", 401),
+        ("GET /login", 200),
+        ("GET /healthz", 200),
+    ];
+    let bearer = ("authorization", "Bearer 0123456789abcdef0123");
+    for (route, status) in routes {
+        assert_eq!(ask(daemon.pages, route, &[], "").status, status, "{route}");
+        let wrong = [("authorization", "Bearer 0123456789abcdef0124"), ("cookie", "demi=00")];
+        assert_eq!(ask(daemon.pages, route, &wrong, "").status, status, "{route}");
+        assert_ne!(ask(daemon.pages, route, &[bearer], "").status, 401, "{route}");
+    }
+    // A browser logs in, and its session counts for its own pages alone.
+    assert_eq!(ask(to, "POST /login", &[], "token=wrong").status, 401);
+    let origin = format!("http://{to}");
+    assert_eq!(
+        ask(to, "POST /login", &[("origin", "http://evil.example")], "token=0123456789abcdef0123").status,
+        403
+    );
+    let login = ask(to, "POST /login", &[("origin", &origin)], "token=0123456789abcdef0123");
+    assert_eq!(login.status, 303);
+    let cookie = login
+        .head
+        .lines()
+        .find_map(|line| Some(line.to_lowercase().strip_prefix("set-cookie: ")?.to_owned()))
+        .unwrap();
+    assert!(cookie.contains("httponly") && cookie.contains("samesite=strict"), "{cookie}");
+    let session = cookie.split(';').next().unwrap();
+    assert_eq!(ask(to, "GET /", &[("cookie", session)], "").status, 200);
+    assert_eq!(
+        ask(to, "POST /b/1/ack", &[("cookie", session), ("origin", "http://evil.example")], "").status,
+        403
+    );
+    assert_eq!(
+        ask(to, "POST /v1/bugs/1/ack", &[("cookie", session), ("sec-fetch-site", "cross-site")], "").status,
+        403
+    );
+    assert_eq!(ask(to, "POST /b/1/ack", &[("cookie", session), ("origin", &origin)], "").status, 409);
+}

@@ -1,0 +1,241 @@
+//! Incidents from logs to pages: opened, worked on, found to be one bug, told apart, repaired and back.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const LOGS: &[u8] = include_bytes!("../../examples/demo/logs.jsonl.zst");
+const SCENARIO: &str = include_str!("../../examples/demo/scenario.toml");
+/// Little enough to be short, and counted, so that it ends in the same way everywhere.
+const BUDGET: &str = "20000states";
+
+fn demi(args: &[&str]) -> Output {
+    Command::new(assert_cmd::cargo::cargo_bin("demi-lineage")).arg("-q").args(args).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Runs a command that must end with this status; its standard output.
+fn ends(status: i32, args: &[&str]) -> String {
+    let output = demi(args);
+    assert_eq!(output.status.code(), Some(status), "{args:?}: {}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+struct Folder {
+    dir: tempfile::TempDir,
+}
+
+impl Folder {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("logs.jsonl.zst"), LOGS).unwrap();
+        std::fs::write(dir.path().join("scenario.toml"), SCENARIO).unwrap();
+        Folder { dir }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+
+    fn store(&self) -> String {
+        self.path("store")
+    }
+
+    fn incident(&self, status: i32, words: &[&str]) -> String {
+        let store = self.store();
+        let mut args = vec!["incident"];
+        args.extend(words);
+        args.extend(["--store", &store]);
+        ends(status, &args)
+    }
+
+    fn open(&self, system: &str, more: &[&str]) -> String {
+        let (logs, scenario) = (self.path("logs.jsonl.zst"), self.path("scenario.toml"));
+        let mut words = vec!["open", &logs, "--system", system, "--scenario", &scenario, "--budget", BUDGET];
+        words.extend(more);
+        self.incident(0, &words).trim().to_owned()
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let store = self.store();
+        let mut args = vec!["incident"];
+        args.extend(words);
+        args.extend(["--store", &store, "--json"]);
+        serde_json::from_slice(&demi(&args).stdout).unwrap()
+    }
+
+    fn data(&self, id: &str) -> PathBuf {
+        Path::new(&self.store()).join("incidents/data").join(id)
+    }
+}
+
+#[test]
+fn logs_become_a_page_and_a_second_occurrence_is_the_same_bug() {
+    let folder = Folder::new();
+    assert_eq!(folder.incident(0, &["list"]).lines().count(), 1, "nothing so far");
+    let first = folder.open("demo", &["--system-version", "1.4.0"]);
+    assert_eq!(folder.open("demo", &["--system-version", "1.4.0"]), first, "opened once");
+    let worked = folder.incident(0, &["work", "--once"]);
+    assert!(worked.contains("B-1"), "{worked}");
+    let incident = folder.json(&["show", &first]);
+    assert_eq!((&incident["work"], &incident["result"]), (&"done".into(), &"minimized".into()), "{incident}");
+    let steps = incident["steps"].as_u64().unwrap();
+    assert!((26..=40).contains(&steps), "{incident}");
+    assert_eq!(incident["findings"]["story"].as_array().unwrap().len() as u64, steps);
+    // The first page and the last one.
+    let pages: Vec<PathBuf> = incident["findings"]["outputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|output| output["name"].as_str().unwrap())
+        .filter(|name| name.ends_with("page.html"))
+        .map(|name| folder.data(&first).join(name))
+        .collect();
+    assert_eq!(pages.len(), 2);
+    assert!(pages.iter().all(|page| std::fs::read_to_string(page).unwrap().contains("<html")));
+    assert!(folder.incident(0, &["show", "B-1"]).contains("of 677 recorded steps"));
+    assert_eq!(folder.incident(1, &["list"]).lines().count(), 2, "an open bug");
+
+    // The bug as a regression suite: on the model as it is, and on one without the defect.
+    let scenario = folder.path("scenario.toml");
+    let repaired = folder.path("repaired.toml");
+    std::fs::write(
+        &repaired,
+        SCENARIO.replace("raft45_duplicate_votes = true", "raft45_duplicate_votes = false"),
+    )
+    .unwrap();
+    assert!(folder.incident(1, &["replay", "--all", "--scenario", &scenario]).contains("violates"));
+    let other = folder.path("other.toml");
+    std::fs::write(&other, "model = \"two-phase\"\n").unwrap();
+    assert!(!folder.incident(0, &["replay", "--all", "--scenario", &other]).contains("B-1"));
+    let refused = demi(&["incident", "close", "B-1", "--store", &folder.store(), "--scenario", &scenario]);
+    assert!(said(&refused).contains("B-1 stays open"), "{}", said(&refused));
+    let junit = folder.path("bugs.xml");
+    let verdict = demi(&[
+        "incident",
+        "replay",
+        "B-1",
+        "--store",
+        &folder.store(),
+        "--scenario",
+        &repaired,
+        "--junit",
+        &junit,
+    ]);
+    assert!(matches!(verdict.status.code(), Some(0 | 1 | 4)), "{}", said(&verdict));
+    assert!(std::fs::read_to_string(&junit).unwrap().contains("tests=\"1\""));
+
+    folder.incident(0, &["close", "B-1", "--fixed-in", "1.4.2"]);
+    folder.incident(0, &["list"]);
+    // An older version does not bring it back; a later one does.
+    folder.open("staging", &["--system-version", "1.4.1"]);
+    folder.incident(0, &["work", "--once"]);
+    let bug = folder.json(&["show", "B-1"]);
+    assert_eq!((&bug["status"], &bug["since_fixed"][0]), (&"resolved".into(), &1.into()), "{bug}");
+    folder.open("demo", &["--system-version", "1.4.10", "--invariant", "ElectionSafety"]);
+    folder.incident(0, &["work", "--once"]);
+    let bug = folder.json(&["show", "B-1"]);
+    assert_eq!(bug["occurrences"], 3, "{bug}");
+    assert_eq!((&bug["status"], &bug["regressions"]), (&"regressed".into(), &1.into()), "{bug}");
+    folder.incident(0, &["ack", "B-1"]);
+    let again = demi(&["incident", "ack", "B-1", "--store", &folder.store()]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(said(&again).contains("that cannot be done now: it is acknowledged"), "{}", said(&again));
+
+    assert!(folder.incident(0, &["verify"]).contains("nothing is missing"));
+    std::fs::write(&pages[0], "other").unwrap();
+    assert!(folder.incident(1, &["verify"]).contains("missing or damaged"));
+}
+
+#[test]
+fn what_fails_says_why_and_without_a_model_there_is_the_past() {
+    let folder = Folder::new();
+    let logs = folder.path("logs.jsonl.zst");
+    let unmodelled = folder.incident(0, &["open", &logs, "--system", "zebra7"]).trim().to_owned();
+    std::fs::write(folder.path("scenario.toml"), "model = \"no such model\"\n").unwrap();
+    let failing = folder.open("demo", &[]);
+    let missing = folder.incident(0, &["open", "--system", "nowhere"]).trim().to_owned();
+    folder.incident(0, &["work", "--once"]);
+    let of = |id: &str| folder.json(&["show", id]);
+    let shown = of(&unmodelled);
+    assert_eq!((&shown["result"], &shown["bug"]), (&"unmodelled".into(), &"B-1".into()), "{shown}");
+    let failed = of(&failing);
+    assert_eq!((&failed["work"], &failed["result"]), (&"failed".into(), &"model_failed".into()), "{failed}");
+    assert!(failed["said"].as_str().unwrap().contains("no such model"), "{failed}");
+    let lost = of(&missing);
+    assert_eq!((&lost["work"], &lost["result"]), (&"failed".into(), &"store_unreadable".into()), "{lost}");
+    // Asked for, it is tried again, with all its tries.
+    std::fs::write(folder.path("scenario.toml"), SCENARIO).unwrap();
+    folder.incident(0, &["retry", &failing]);
+    folder.incident(0, &["work", "--once"]);
+    assert_eq!(of(&failing)["result"], "minimized");
+
+    // What is forgotten is in no file, and the rest is as it was.
+    folder.incident(0, &["note", "B-1", "seen in zebra7"]);
+    assert!(!files_with(Path::new(&folder.store()), "zebra7").is_empty());
+    let told = folder.incident(0, &["purge", "--system", "zebra7"]);
+    assert!(told.contains("1 incidents are forgotten"), "{told}");
+    assert_eq!(files_with(Path::new(&folder.store()), "zebra7"), Vec::<PathBuf>::new());
+    assert!(!folder.data(&unmodelled).exists());
+    assert_eq!(of(&unmodelled)["work"], "purged");
+    assert_eq!(of(&failing)["result"], "minimized");
+    assert!(folder.incident(0, &["verify"]).contains("nothing is missing"));
+}
+
+/// Files below a folder in which a text stands.
+fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with(&path, text));
+        } else if std::fs::read(&path).unwrap().windows(text.len()).any(|part| part == text.as_bytes()) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn violation_records_of_the_store_become_incidents_by_themselves() {
+    let folder = Folder::new();
+    let (store, logs) = (folder.store(), folder.path("logs.jsonl.zst"));
+    ends(0, &["ingest", "load", &logs, "--store", &store, "--system", "demo"]);
+    let models = folder.path("models.toml");
+    let text = format!(
+        "[models.raft]\nscenario = \"scenario.toml\"\ntakes = {{ systems = [\"de*\"] }}\n\
+         limits = {{ budget = \"{BUDGET}\", further = \"{BUDGET}\" }}\n"
+    );
+    std::fs::write(&models, text).unwrap();
+    let work = ["work", "--once", "--models", &models, "--settle", "0"];
+    folder.incident(0, &work);
+    let list = || folder.json(&["list", "--incidents"]);
+    let found = list();
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+    let of = |key: &str| found[0][key].clone();
+    assert_eq!((of("source"), of("result"), of("bug")), ("record".into(), "minimized".into(), "B-1".into()));
+    // What is loaded again is no news, and another record is.
+    ends(0, &["ingest", "load", &logs, "--store", &store, "--system", "demo"]);
+    let more = folder.path("more.jsonl");
+    let record = r#"{"actor":"_checker","seq":1,"kind":"violation","fields":{"fingerprints":["ElectionSafety:raft-member-3:raft-member-4"],"affected":["raft-member-3","raft-member-4"]}}"#;
+    std::fs::write(&more, record).unwrap();
+    ends(0, &["ingest", "load", &more, "--store", &store, "--system", "demo"]);
+    folder.incident(0, &work);
+    folder.incident(0, &work);
+    let found = list();
+    assert_eq!(found.as_array().unwrap().len(), 2, "{found}");
+    assert_eq!(folder.json(&["show", "B-1"])["occurrences"], 2);
+    // One record of two is a violation by itself.
+    let out = folder.path("exec");
+    let build =
+        |record: &str| demi(&["build", "--store", &store, "--out", &out, "--violation", record, "--json"]);
+    let built: Value = serde_json::from_slice(&build("record:_checker/1").stdout).unwrap();
+    assert_eq!(built["affected"].as_array().unwrap().len(), 2, "{built}");
+    assert!(built["warnings"].as_array().is_none_or(Vec::is_empty), "{built}");
+    let none = build("record:raft-member-1/1");
+    assert!(said(&none).contains("raft-member-1/1 is no violation record"), "{}", said(&none));
+}
