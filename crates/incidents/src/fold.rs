@@ -954,25 +954,38 @@ impl State {
 }
 
 impl State {
+    /// Whether nothing is left of the incidents of a bug, or of the bug that it was merged into.
+    #[must_use]
+    pub fn is_forgotten(&self, number: u32) -> bool {
+        self.bug(number).is_some_and(|(_, bug)| {
+            let purged = |id| self.incidents.get(id).is_none_or(|one| one.work == Work::Purged);
+            !bug.incidents.is_empty() && bug.incidents.iter().all(purged)
+        })
+    }
+
     /// Takes what was forgotten out of the bugs of these incidents: they are called by what is left.
     fn rename(&mut self, ids: &[IncidentId]) {
-        for bug in self.bugs.values_mut().filter(|bug| ids.iter().any(|id| bug.incidents.contains(id))) {
-            let left = bug.incidents.iter().filter_map(|id| self.incidents.get(id));
+        let numbers: Vec<u32> = self.bugs.keys().copied().collect();
+        for number in numbers {
+            let Some((_, of)) = self.bug(number) else { continue };
+            if !ids.iter().any(|id| of.incidents.contains(id)) {
+                continue;
+            }
+            let left = of.incidents.iter().filter_map(|id| self.incidents.get(id));
             let left =
                 left.filter(|one| one.work != Work::Purged).min_by_key(|one| (one.entry, one.opened.id));
-            match left {
-                Some(one) => {
-                    one.invariant().clone_into(&mut bug.invariant);
-                    bug.system.clone_from(&one.opened.system);
-                    bug.model.clone_from(&one.findings.model);
-                }
-                None => {
-                    FORGOTTEN.clone_into(&mut bug.invariant);
-                    bug.system.clear();
-                    bug.model.clear();
-                    for line in bug.history.iter_mut().filter(|line| line.what.starts_with("noted: ")) {
-                        line.what = format!("noted: {FORGOTTEN}");
-                    }
+            let named = left.map(|one| {
+                (one.invariant().to_owned(), one.opened.system.clone(), one.findings.model.clone())
+            });
+            let forgotten = named.is_none();
+            let (invariant, system, model) =
+                named.unwrap_or_else(|| (FORGOTTEN.to_owned(), String::new(), String::new()));
+            if let Some(bug) = self.bugs.get_mut(&number) {
+                (bug.invariant, bug.system, bug.model) = (invariant, system, model);
+                for line in
+                    bug.history.iter_mut().filter(|line| forgotten && line.what.starts_with("noted: "))
+                {
+                    line.what = format!("noted: {FORGOTTEN}");
                 }
             }
         }

@@ -49,13 +49,8 @@ pub fn purge<O: Objects>(
         remove(&place.uploads().join(upload))?;
     }
     // Notes on bugs that nothing else is known of go as well.
-    let bugs: BTreeSet<u32> = journal
-        .state()
-        .bugs()
-        .iter()
-        .filter(|(_, bug)| bug.incidents().iter().all(|id| ids.contains(id)))
-        .map(|(number, _)| *number)
-        .collect();
+    let state = journal.state();
+    let bugs: BTreeSet<u32> = state.bugs().keys().copied().filter(|bug| state.is_forgotten(*bug)).collect();
     journal.rewrite(|event| scrub(event, &ids, &bugs))
 }
 

@@ -230,7 +230,9 @@ mod tests {
             for block in slack["blocks"].as_array().unwrap() {
                 let section = block["text"]["text"].as_str().unwrap();
                 prop_assert!(section.chars().count() <= SLACK);
-                prop_assert!(!section.replace(&format!("<https://x/i/{}|Open>", delivery.id), "").contains('<'));
+                let link = format!("<https://x/i/{}|Open>", delivery.id);
+                let marks = section.replace(&link, "").contains('<');
+                prop_assert!(!marks);
             }
             let pagerduty = letter.body(Form::Pagerduty);
             prop_assert!(pagerduty["payload"]["summary"].as_str().unwrap().len() <= PAGERDUTY);
