@@ -53,18 +53,20 @@ fn unchunked(mut body: &str) -> String {
     out
 }
 
+/// Heads and bodies of posts, by key.
+type Posts = BTreeMap<String, Vec<(String, Value)>>;
+
 /// A receiver of messages, which refuses the first post of each.
 struct Hook {
     address: SocketAddr,
-    /// By key: heads and bodies.
-    posts: Arc<Mutex<BTreeMap<String, Vec<(String, Value)>>>>,
+    posts: Arc<Mutex<Posts>>,
 }
 
 impl Hook {
     fn start() -> Hook {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let posts: Arc<Mutex<BTreeMap<String, Vec<(String, Value)>>>> = Arc::default();
+        let posts: Arc<Mutex<Posts>> = Arc::default();
         let kept = posts.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
