@@ -79,12 +79,14 @@ fn bounded(check: Check, test: fn()) -> String {
 
 fn main() {
     std::panic::set_hook(Box::new(|_| ()));
+    speed();
+    // Whether loom takes part: it ends the process at a deadlock, and has a limit of five threads.
     let rows = rows! {
         "bank" bank() true;
         "four_accounts" four_accounts() true;
         "buffer_2_2" buffer(2, 2, 1) false;
-        "lost_wake_up" lost_wake_up() true;
-        "philosophers_3" philosophers(3) true;
+        "lost_wake_up" lost_wake_up() false;
+        "philosophers_3" philosophers(3) false;
         "philosophers_5" philosophers(5) false;
         "philosophers_7" philosophers(7) false;
         "work_stealing" work_stealing(4) true;
@@ -92,7 +94,7 @@ fn main() {
         "account_bad" account() true;
         "lazy01_bad" lazy() true;
         "token_ring_bad" token_ring() false;
-        "deadlock01_bad" deadlock() true;
+        "deadlock01_bad" deadlock() false;
         "carter01_bad" carter() false;
         "bluetooth_driver_bad" bluetooth() true;
         "stringbuffer" string_buffer() true;
@@ -107,7 +109,7 @@ fn main() {
         "circular_buffer" circular_buffer(3) true;
         "stack_bad" stack() true;
         "safestack" safe_stack(3, 2) false;
-        "executor" executor() true;
+        "executor" executor() false;
         "once_cell" once_cell() true;
         "channel" channel() true;
     };
@@ -154,7 +156,6 @@ fn main() {
             ),
         );
     }
-    speed();
 }
 
 fn sound(lock: impl Fn() + Send + Sync + 'static) -> impl Fn() + Send + Sync + 'static {
