@@ -227,6 +227,7 @@ pub struct Failure {
 }
 
 impl Failure {
+    #[cfg(feature = "runtime")]
     pub(crate) fn new(kind: FailureKind) -> Self {
         Self { kind }
     }
