@@ -5,7 +5,6 @@
 
 mod aim;
 mod archive;
-pub mod certify;
 mod determinism;
 pub mod dpor;
 pub mod ledger;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use demi_check::certify;
 use demi_replay::follow::follow;
 use demi_replay::kept::complete;
 use demi_replay::replay::{ReplayOptions, replay};
@@ -15,7 +16,6 @@ use demi_schemas::summary::{
 };
 use demi_schemas::{Certificate, NetworkRule, Schedule, ScheduleHeader};
 
-use crate::certify::certify;
 use crate::determinism::{self, Parted};
 use crate::oracle::engine::Engine;
 use crate::oracle::matcher::{Blocker, EXACT, Matcher, Policy};

@@ -63,8 +63,9 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
-pub const PLAN: [Turn; 12] = [
+pub const PLAN: [Turn; 13] = [
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
+    turn("detours", Strategy::Kinds(&TRAILS), When::Unproven, 1.0, false),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
     turn("starts at any time", Strategy::Late, When::Proven, 1.0, true),
     turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),
@@ -137,6 +138,8 @@ pub const RESTART_MASKS: usize = 60;
 pub struct Near {
     /// What makes two deliveries one kind.
     pub alike: Alike,
+    /// Whether deliveries come in the order of the witness, of which any may be passed over.
+    pub in_order: bool,
     /// Deliveries beyond what the witness has of each kind, at most.
     pub beyond: u8,
     /// Configurations, not many more.
@@ -161,8 +164,21 @@ pub const RINGS: [Near; 9] = [
 
 const fn near(alike: Alike, beyond: u8, width: Option<u64>) -> Near {
     let states = if width.is_some() { u64::MAX } else { RING_STATES };
-    Near { alike, beyond, states, width }
+    Near { alike, in_order: false, beyond, states, width }
 }
+
+const fn in_order(alike: Alike, beyond: u8, width: u64) -> Near {
+    Near { alike, in_order: true, beyond, states: u64::MAX, width: Some(width) }
+}
+
+/// The same along the result: its deliveries in their order, of which any may be passed over, with few others between them.
+pub const TRAILS: [Near; 5] = [
+    in_order(ReceiverAndType, 2, 3_200),
+    in_order(Type, 0, 3_200),
+    in_order(Type, 1, 24_000),
+    in_order(ReceiverAndType, 3, 24_000),
+    in_order(Type, 2, 100_000),
+];
 
 /// Configurations of a ring that is searched without a beam.
 pub const RING_STATES: u64 = 4_000_000;

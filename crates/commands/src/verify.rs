@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use demi_check::{CertificateError, verify, verify_settled};
 use demi_common::regular;
 use demi_minimize::Meter;
-use demi_minimize::certify::{CertificateError, verify, verify_settled};
 use demi_minimize::{Budget, StopFlag};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Registry, Simulator, Visitor};

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Instant;
 
+use demi_check::promise::{Answer, Claim, RecheckError, Start, recheck};
 use demi_common::regular;
-use demi_explore::recheck::{Answer, Claim, RecheckError, Start, recheck};
 use demi_explore::{Cost, Origin, Promise};
 use demi_minimize::{Budget, StopFlag};
 use demi_replay::replay::{ReplayOptions, replay};

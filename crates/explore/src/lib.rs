@@ -7,7 +7,8 @@
 //!
 //! The data flows through the modules in this order: [`scene`] (where the exploration begins and what it may do), [`moment`] (a
 //! point of it), `packed` (the model as a system of [`demi_space`]: what may happen next, what it costs, what comes of it), [`saved`] (where the
-//! search of that stopped), [`promise`] (what is then known). [`recheck`] finds out once more whether a promise is kept, and uses none of them.
+//! search of that stopped), [`promise`] (what is then known). The crate `demi-check` finds out once more whether a
+//! promise is kept, and uses none of them.
 
 pub mod cost;
 mod explore;
@@ -16,7 +17,6 @@ pub mod log;
 pub mod moment;
 mod packed;
 pub mod promise;
-pub mod recheck;
 pub mod saved;
 pub mod scene;
 mod step;

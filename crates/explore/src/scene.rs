@@ -73,7 +73,7 @@ impl Scene {
             before.extend(sim.model().actors().iter().map(|&actor| Choice::Start(actor)));
         }
         before.push(Choice::Bootstrap);
-        let clients = (0..count).map(|n| number(seed, n)).collect();
+        let clients = (0..count).map(|n| fuzz::client_number(seed, n)).collect();
         let log = Log::default();
         let (rule, repeats) = (scenario.network, scenario.duplicates);
         let mut scene = Scene { rule, repeats, program, before, clients, log, settings };
@@ -219,12 +219,4 @@ impl Scene {
             .unwrap_or_else(|message| Err(format!("'{name}' panicked: {message}")))
             .map_err(FuzzError::Condition)
     }
-}
-
-/// A random number for the `n`-th message (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, fig. 14).
-pub(crate) fn number(seed: u64, n: u64) -> u64 {
-    let mut z = seed.wrapping_add((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -21,20 +21,22 @@ pub enum Alike {
     ReceiverAndType,
 }
 
-/// How often the kinds of a witness may be delivered.
+/// How often the kinds of a witness may be delivered, or in which order.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
     numbers: FxHashMap<(Option<ActorId>, TextId), u16>,
     whoever: bool,
     /// By number, how often; first how many may be beyond that.
     most: Vec<u8>,
+    /// Where the order counts: the kinds of the witness's deliveries, one after the other.
+    order: Option<Vec<u16>>,
 }
 
 impl Kinds {
     /// Those of some acts, and how many deliveries may be beyond them.
     pub fn of(acts: &[Act], alike: Alike, beyond: u8) -> Self {
         let whoever = alike == Alike::Type;
-        let mut kinds = Kinds { numbers: FxHashMap::default(), whoever, most: vec![beyond] };
+        let mut kinds = Kinds { numbers: FxHashMap::default(), whoever, most: vec![beyond], order: None };
         for act in acts {
             let Act::Deliver(want) = act else { continue };
             let fresh = kinds.most.len() as u16;
@@ -48,6 +50,24 @@ impl Kinds {
         kinds
     }
 
+    /// Deliveries of a witness that are followed in their order, at most.
+    pub const LONGEST: usize = 250;
+
+    /// The deliveries of some acts in their order: any may be passed over, and so many others may come between them. Only the first
+    /// [`Kinds::LONGEST`] are followed.
+    ///
+    /// What is passed over costs nothing, so a part that the rest does not need is left out whole, and what it needs in its place comes in
+    /// (limited discrepancy search; Harvey and Ginsberg, IJCAI 1995).
+    pub fn in_order(acts: &[Act], alike: Alike, beyond: u8) -> Self {
+        let kinds = Kinds::of(acts, alike, beyond);
+        let number = |act: &Act| match act {
+            Act::Deliver(want) => Some(kinds.number(want.to, want.type_)),
+            _ => None,
+        };
+        let order = acts.iter().filter_map(number).take(Self::LONGEST).collect();
+        Kinds { order: Some(order), ..kinds }
+    }
+
     fn receiver(&self, to: ActorId) -> Option<ActorId> {
         Some(to).filter(|_| !self.whoever)
     }
@@ -59,11 +79,48 @@ impl Kinds {
 
     /// How many numbers a configuration needs to count its deliveries; 0 where nothing is counted.
     pub fn counters(&self) -> usize {
-        self.most.len()
+        if self.order.is_some() { 2 } else { self.most.len() }
+    }
+
+    /// As what another delivery of a kind may count.
+    pub fn ways(&self, counts: &[u8], kind: u16) -> impl Iterator<Item = u16> + use<> {
+        let Some(order) = &self.order else { return [self.room(counts, kind), None].into_iter().flatten() };
+        let passed = usize::from(counts[1]);
+        let follows = order[passed..].iter().position(|next| *next == kind);
+        let follows = follows.map(|more| (passed + more + 1) as u16);
+        let between = (counts[0] < self.most[0]).then_some(BEYOND);
+        [follows, between].into_iter().flatten()
+    }
+
+    /// Counts a delivery.
+    pub fn count(&self, counts: &mut [u8], counts_as: u16) {
+        match (&self.order, counts_as) {
+            (Some(_), BEYOND) => counts[0] += 1,
+            (Some(_), follows) => counts[1] = follows as u8,
+            (None, kind) => {
+                if let Some(count) = counts.get_mut(usize::from(kind)) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+
+    /// What tells equal configurations apart that have other deliveries before them: 0 where nothing does.
+    pub fn apart(&self, counts: &[u8]) -> u128 {
+        const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        match self.order {
+            Some(_) => (1 + (u128::from(counts[0]) << 8 | u128::from(counts[1]))).wrapping_mul(ODD),
+            None => 0,
+        }
+    }
+
+    /// How far the witness was followed, where its order counts.
+    pub fn followed(&self, counts: &[u8]) -> Option<u8> {
+        self.order.as_ref().map(|_| counts[1])
     }
 
     /// Under which number another delivery of a kind counts, if there may be another one.
-    pub fn room(&self, counts: &[u8], kind: u16) -> Option<u16> {
+    fn room(&self, counts: &[u8], kind: u16) -> Option<u16> {
         let less = |kind: u16| counts[usize::from(kind)] < self.most[usize::from(kind)];
         match kind {
             _ if self.most.is_empty() => Some(BEYOND),

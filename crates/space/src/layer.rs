@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::kinds::Kinds;
 use crate::packed;
 
 /// Configurations in one piece of memory.
@@ -89,8 +90,9 @@ fn pairs(words: &[u32], mut with: impl FnMut((u32, u32))) {
     }
 }
 
-/// Puts the places of a layer in the order of a lead.
-pub fn sort(lead: Lead, layer: &[Segment], places: &mut [Place], rarity: &mut Rarity) {
+/// Puts the places of a layer in the order of a lead. Where a witness is followed, those that came equally far take turns with the others: how
+/// much can be passed over is not known before the end.
+pub fn sort(lead: Lead, layer: &[Segment], places: &mut [Place], rarity: &mut Rarity, kinds: &Kinds) {
     if lead == Lead::Rare {
         rarity.count(layer, places);
     }
@@ -105,4 +107,16 @@ pub fn sort(lead: Lead, layer: &[Segment], places: &mut [Place], rarity: &mut Ra
         };
         (key, hash)
     });
+    let mut turns = [0_u32; 1 << u8::BITS];
+    let followed = |&(at, place): &Place| kinds.followed(layer[at].counts(place, kinds.counters()));
+    if places.first().is_some_and(|first| followed(first).is_some()) {
+        let turn = |place: &Place| {
+            let turn = &mut turns[usize::from(followed(place).unwrap_or_default())];
+            *turn += 1;
+            *turn
+        };
+        let mut ranked: Vec<(u32, Place)> = places.iter().map(turn).zip(places.iter().copied()).collect();
+        ranked.sort_by_key(|(turn, _)| *turn);
+        places.iter_mut().zip(ranked).for_each(|(place, (_, ranked))| *place = ranked);
+    }
 }

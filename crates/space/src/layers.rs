@@ -169,7 +169,7 @@ impl<M: Model> Layers<M> {
             // Whole batches only: what is where in a layer is the same for any number of threads.
             let mut places = layer::places(&layer);
             if let Some((_, lead)) = limits.width {
-                layer::sort(lead, &layer, &mut places, &mut self.rarity);
+                layer::sort(lead, &layer, &mut places, &mut self.rarity, &self.common.kinds);
             }
             let enough = limits.width.map_or(u64::MAX, |(width, _)| self.states.saturating_add(width));
             let batch = if limits.width.is_some() { CHUNK } else { BATCH };
@@ -246,7 +246,8 @@ impl<M: Model> Layers<M> {
                         Ok(false) | Err(_) => continue,
                     }
                     let hash = packed::hash(&after, &space.locals, &space.hot);
-                    let key = worker.key(space, &after, hash);
+                    let counts = layer[at].counts(place, common.kinds.counters());
+                    let key = worker.key(space, &after, hash) ^ common.kinds.apart(counts);
                     let mut found = Vec::new();
                     let judged = space.broken(&after, &mut found);
                     if judged.is_ok() && found.iter().any(|v| common.target.contains(&v.fingerprint)) {

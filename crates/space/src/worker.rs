@@ -250,10 +250,15 @@ impl Worker {
                 Status::Isolated if !of.external => {}
                 _ => continue,
             }
-            let Some(counts_as) = common.kinds.room(counts, of.kind) else { continue };
+            let mut ways = common.kinds.ways(counts, of.kind);
+            let Some(first_way) = ways.next() else { continue };
             let local = packed::local(words, usize::from(of.cell));
             match space.number(local, entry) {
-                Some(number) => self.menu.push(Next { index: index as u32, counts_as, number }),
+                Some(number) => {
+                    let next = |counts_as| Next { index: index as u32, counts_as, number };
+                    self.menu.push(next(first_way));
+                    self.menu.extend(ways.map(next));
+                }
                 None => {
                     unknown.push((local, entry));
                     known = false;
@@ -389,9 +394,13 @@ impl Worker {
         if idle {
             return true;
         }
-        let key = self.key(space, after, hash);
+        let counted = chunk.counts.len();
+        chunk.counts.extend_from_slice(counts);
+        common.kinds.count(&mut chunk.counts[counted..], next.counts_as);
+        let key = self.key(space, after, hash) ^ common.kinds.apart(&chunk.counts[counted..]);
         let shard = shard(key);
         if seen[shard].contains(&key) {
+            chunk.counts.truncate(counted);
             return true;
         }
         let (lower_bound, mut heuristic) = self.estimate(space, after, common.bound.as_deref());
@@ -400,6 +409,7 @@ impl Worker {
             let left = pending.iter().filter(|entry| space.hot[**entry as usize].external).count();
             let taken = common.outside.saturating_sub(left);
             if taken > most {
+                chunk.counts.truncate(counted);
                 return true;
             }
             // What is needed brings the violation nearer by one; what is not shall not look better than that.
@@ -409,11 +419,6 @@ impl Worker {
         if lower_bound <= room || packed::faults(after) != 0 {
             let (start, len) = (chunk.words.len(), after.len() as u32);
             chunk.words.extend_from_slice(after);
-            let counted = chunk.counts.len();
-            chunk.counts.extend_from_slice(counts);
-            if let Some(count) = chunk.counts.get_mut(counted + usize::from(next.counts_as)) {
-                *count += 1;
-            }
             let (parent, index) = (step, next.index);
             chunk.children[shard].push(Child {
                 hash,
@@ -426,6 +431,8 @@ impl Worker {
                 counted,
                 at,
             });
+        } else {
+            chunk.counts.truncate(counted);
         }
         true
     }

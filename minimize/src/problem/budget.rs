@@ -215,6 +215,18 @@ pub struct Meter {
     stop: StopFlag,
 }
 
+impl demi_check::Quota for Meter {
+    fn late(&self) -> bool {
+        Meter::late(self)
+    }
+
+    fn take(&mut self) -> bool {
+        let room = self.ended().is_none() && self.left() > 0;
+        self.executed += u64::from(room);
+        room
+    }
+}
+
 impl Meter {
     /// A share of a budget, counted from now.
     #[must_use]

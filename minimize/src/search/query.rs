@@ -112,6 +112,11 @@ impl<'q, M: Model> Query<'q, M> {
         Query { kinds: Kinds::of(acts, alike, beyond), ..self }
     }
 
+    /// With the deliveries of some acts in their order, of which any may be passed over, and so many others between them.
+    pub fn in_order(self, acts: &[Act], alike: Alike, beyond: u8) -> Self {
+        Query { kinds: Kinds::in_order(acts, alike, beyond), ..self }
+    }
+
     /// With messages in any order, whatever the network rule is. What is found need not be possible under the rule: only its length is
     /// told.
     ///

@@ -119,7 +119,11 @@ fn nearby<M: Model>(
     let bound = engine.bound();
     let shorter = witness.size.deliveries.saturating_sub(1);
     let query = Query::from(Root::Started).over(&left).deliveries(shorter).states(near.states);
-    let query = query.kinds(&witness.acts, near.alike, near.beyond).bound(bound.as_ref());
+    let query = match near.in_order {
+        true => query.in_order(&witness.acts, near.alike, near.beyond),
+        false => query.kinds(&witness.acts, near.alike, near.beyond),
+    };
+    let query = query.bound(bound.as_ref());
     let query = match near.width {
         Some(width) => query.beam(width, Lead::Rare),
         None => query,

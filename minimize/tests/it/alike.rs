@@ -1,6 +1,6 @@
 //! Timers that look alike: what tells them apart decides what comes next.
 
-use demi_minimize::certify::{CertificateError, certify, verify};
+use demi_check::{CertificateError, certify, verify};
 use demi_minimize::{Budget, Meter, StopFlag};
 use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Simulator, Timer, View, Violation};
 use demi_schemas::certificate::Shortest;

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use demi_akka_raft::AkkaRaft;
+use demi_check::{CertificateError, certify, verify};
 use demi_minimize::Meter;
-use demi_minimize::certify::{CertificateError, certify, verify};
 use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::names::Names;

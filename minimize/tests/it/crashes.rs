@@ -1,6 +1,6 @@
 //! Handlers that panic: violations that are minimized, proven and told apart like others.
 
-use demi_minimize::certify::verify;
+use demi_check::verify;
 use demi_minimize::{Budget, Meter, MinimizeError, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{ActorId, Ctx, ExternalMessage, Logs, Model, Names, Runtime, Simulator, View, Violation};

@@ -5,7 +5,7 @@
 
 use crate::common::random::{FAULTS, RULES, engine, events, meter, repeating};
 use crate::common::{KINDS, TARGET, simulator, table};
-use demi_minimize::certify::{CertificateError, Checked};
+use demi_check::{CertificateError, Checked};
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::search::{Query, Root};
 use demi_replay::script::Act;

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use demi_akka_raft::AkkaRaft;
+use demi_check::verify;
 use demi_minimize::Meter;
-use demi_minimize::certify::verify;
 use demi_minimize::{Budget, Objective, Options, Outcome, Phases, StopFlag, minimize};
 use demi_replay::Simulator;
 use demi_replay::fuzz::{Found, FuzzOptions, fuzz};

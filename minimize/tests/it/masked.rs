@@ -1,6 +1,6 @@
 //! What a mask hides is hidden from logs alone: a handler sees it, so searches and checks tell it apart.
 
-use demi_minimize::certify::{CertificateError, certify, verify};
+use demi_check::{CertificateError, certify, verify};
 use demi_minimize::oracle::engine::Engine;
 use demi_minimize::problem::Problem;
 use demi_minimize::search::{Query, Root};

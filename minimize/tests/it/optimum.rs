@@ -11,7 +11,7 @@ use crate::common::{
     HOPS, KINDS, Msg, Rule, STATES, TARGET, Table, actor_name, key, options, simulator, step, superfluous,
     table,
 };
-use demi_minimize::certify::{verify, verify_settled};
+use demi_check::{verify, verify_settled};
 use demi_minimize::{Objective, minimize};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_schemas::certificate::Settled;

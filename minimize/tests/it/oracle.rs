@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use demi_akka_raft::AkkaRaft;
+use demi_check::verify;
 use demi_minimize::Meter;
-use demi_minimize::certify::verify;
 use demi_minimize::{
     Budget, Criteria, MinimizeError, Objective, Options, Outcome, Phases, StopFlag, minimize_with,
 };

@@ -9,11 +9,11 @@
 
 use std::error::Error;
 
+use demi_check::optimum::{Optimum, optimum};
 use demi_included::Visitor;
 use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
-use demi_zoo::optimum::{Optimum, optimum};
 use demi_zoo::recording::record;
 use demi_zoo::{Half, System, ZOO, scenario, with_model};
 

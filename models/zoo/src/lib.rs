@@ -4,7 +4,6 @@
 //! the halves and the rules are in `README.md`.
 
 mod models;
-pub mod optimum;
 pub mod recording;
 mod wire;
 

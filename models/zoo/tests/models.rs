@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+use demi_check::optimum::{Optimum, optimum};
 use demi_included::Visitor;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
 use demi_replay::replay::{ReplayOptions, replay};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
-use demi_zoo::optimum::{Optimum, optimum};
 use demi_zoo::recording::record;
 use demi_zoo::{ZOO, scenario, with_model};
 

@@ -46,6 +46,15 @@ impl FuzzOptions {
     }
 }
 
+/// The random number of an exploration's `n`-th client message (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, fig. 14).
+#[must_use]
+pub fn client_number(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_add((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// What was made so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {

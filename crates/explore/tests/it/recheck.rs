@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use demi_explore::recheck::{Answer, Claim, RecheckError, Start, recheck};
+use demi_check::promise::{Answer, Claim, RecheckError, Start, recheck};
 use demi_explore::{Bounds, Cost, Ended, ExploreOptions, Explored, Origin, Promise, Scene, Spent, explore};
 use demi_included::with_model;
 use demi_replay::fuzz::{FuzzOptions, fuzz};

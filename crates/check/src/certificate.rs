@@ -3,9 +3,6 @@
 //! The checker is kept simple and apart: it knows the simulator, the model's bound and the rules, and nothing of
 //! matching, passes or the search. What it does not re-check are the other matchers of the 1-minimality check.
 
-mod faults;
-mod settled;
-
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -17,11 +14,8 @@ use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
 
-use self::faults::{first_of_each, impossible, with_outside};
-use crate::problem::budget::Meter;
-use crate::problem::size::starts_late;
-
-pub use self::settled::verify_settled;
+use crate::Quota;
+use crate::faults::{first_of_each, impossible, with_outside};
 
 /// Steps up to which each single removal is tried of any result: all of them together run nearly as many steps as the square
 /// of that. Of longer ones only what is said to be 1-minimal, which took as long to find out.
@@ -52,9 +46,9 @@ pub enum CertificateError {
 
 /// A schedule with all that its checks need.
 pub struct Checked<'a, M: Model> {
-    sim: Simulator<M>,
-    script: Script,
-    rule: NetworkRule,
+    pub(crate) sim: Simulator<M>,
+    pub(crate) script: Script,
+    pub(crate) rule: NetworkRule,
     target: &'a [String],
 }
 
@@ -74,15 +68,15 @@ impl<'a, M: Model> Checked<'a, M> {
         Ok(Checked { sim, script, rule, target })
     }
 
-    fn violates(&self, world: &World<M>) -> bool {
+    pub(crate) fn violates(&self, world: &World<M>) -> bool {
         let mut found = Vec::new();
         self.sim.check(world, &mut M::History::default(), &mut found);
         found.iter().any(|v| self.target.contains(&v.fingerprint))
     }
 
     /// What each single removal does; nothing where the time ends before all are tried.
-    pub fn removals(&mut self, meter: &Meter) -> Option<Vec<Removal>> {
-        (0..self.script.acts.len()).map(|step| self.without(step, meter)).collect()
+    pub fn removals(&mut self, quota: &dyn Quota) -> Option<Vec<Removal>> {
+        (0..self.script.acts.len()).map(|step| self.without(step, quota)).collect()
     }
 
     /// Whether there may be too many steps to try each removal.
@@ -91,13 +85,13 @@ impl<'a, M: Model> Checked<'a, M> {
     }
 
     /// Makes all steps but one, each as it stands; what is impossible is skipped. Nothing where the time ends.
-    fn without(&mut self, removed: usize, meter: &Meter) -> Option<Removal> {
+    fn without(&mut self, removed: usize, quota: &dyn Quota) -> Option<Removal> {
         let mut world = self.sim.empty_world();
         let mut digest = Xxh3::new();
         let (mut violates, mut impossible) = (false, None);
         let acts = std::mem::take(&mut self.script.acts);
         for (at, act) in acts.iter().enumerate().filter(|(at, _)| *at != removed) {
-            if meter.late() {
+            if quota.late() {
                 self.script.acts = acts;
                 return None;
             }
@@ -131,26 +125,26 @@ impl<'a, M: Model> Checked<'a, M> {
         &mut self,
         at_least: usize,
         bounded: bool,
-        meter: &mut Meter,
+        quota: &mut dyn Quota,
     ) -> Result<Option<u64>, CertificateError> {
         let (world, faults) = self.beginning()?;
         if bounded && !faults.is_empty() {
             return Err(CertificateError::False("bounds say nothing of executions with faults".into()));
         }
-        self.none_from(world, faults, at_least, bounded, meter).map_err(|why| match why {
+        self.none_from(world, faults, at_least, bounded, quota).map_err(|why| match why {
             CertificateError::Shorter(..) => CertificateError::False(why.to_string()),
             why => why,
         })
     }
 
     /// The same from a world on, over what is pending in it and some faults.
-    fn none_from(
+    pub(crate) fn none_from(
         &mut self,
         world: World<M>,
         faults: Vec<Act>,
         at_least: usize,
         bounded: bool,
-        meter: &mut Meter,
+        quota: &mut dyn Quota,
     ) -> Result<Option<u64>, CertificateError> {
         let bound = bounded.then(|| self.sim.distance(self.target)).flatten();
         let mut level = vec![(world, faults)];
@@ -167,7 +161,7 @@ impl<'a, M: Model> Checked<'a, M> {
                     if cut_off || !self.sim.deliverable(&world, index, self.rule) {
                         continue;
                     }
-                    if spent(meter) {
+                    if !quota.take() {
                         return Ok(None);
                     }
                     let mut after = world.clone();
@@ -291,11 +285,18 @@ impl<'a, M: Model> Checked<'a, M> {
     }
 }
 
-/// Whether a budget has no room for another configuration; where it has, one is spent.
-fn spent(meter: &mut Meter) -> bool {
-    let none = meter.ended().is_some() || meter.left() == 0;
-    meter.executed += u64::from(!none);
-    none
+/// Steps of a schedule: all but what a recording notes besides.
+fn steps(acts: &[Act]) -> u64 {
+    acts.iter().filter(|act| !matches!(act, Act::Inject(..) | Act::Noted(_) | Act::Sent)).count() as u64
+}
+
+/// Whether an actor starts after the first delivery.
+fn starts_late(acts: &[Act]) -> bool {
+    let mut delivered = false;
+    acts.iter().any(|act| {
+        delivered |= act.is_delivery();
+        delivered && matches!(act, Act::Start(_))
+    })
 }
 
 /// Writes down what is known of a result: what each single removal does, and the proof. No removals are written down where the time ends
@@ -310,7 +311,7 @@ pub fn certify<M: Model>(
     target: &[String],
     (digest, one_minimal): (&str, bool),
     shortest: Option<Shortest>,
-    meter: &Meter,
+    quota: &dyn Quota,
 ) -> Result<Certificate, ScriptError> {
     let mut checked = Checked::new(sim, schedule, rule, target)?;
     let shortest = shortest.map(|s| Shortest { externals: checked.external_messages(), ..s });
@@ -323,7 +324,7 @@ pub fn certify<M: Model>(
         digest: digest.to_owned(),
         removals: match checked.long() && !one_minimal {
             true => Vec::new(),
-            false => checked.removals(meter).unwrap_or_default(),
+            false => checked.removals(quota).unwrap_or_default(),
         },
         shortest,
         settled: None,
@@ -339,7 +340,7 @@ pub fn verify<M: Model>(
     sim: &Simulator<M>,
     schedule: &Schedule,
     certificate: &Certificate,
-    meter: &mut Meter,
+    quota: &mut dyn Quota,
 ) -> Result<Vec<String>, CertificateError> {
     let wrong = |why: String| Err(CertificateError::False(why));
     if certificate.schema != CERTIFICATE_SCHEMA {
@@ -351,7 +352,7 @@ pub fn verify<M: Model>(
     }
     let target: Arc<[String]> = certificate.violation.clone().into();
     let mut checked = Checked::new(sim, schedule, certificate.network, &target)?;
-    let has = crate::problem::size::size(&checked.script.acts).steps as u64;
+    let has = steps(&checked.script.acts);
     if certificate.settled.is_some_and(|settled| settled.steps != has) {
         return wrong(format!("the schedule has {has} steps, not what is proven of everything recorded"));
     }
@@ -362,7 +363,7 @@ pub fn verify<M: Model>(
         return wrong(format!("there are {steps} single removals"));
     }
     let mut removals =
-        if untried { Vec::new() } else { checked.removals(meter).ok_or(CertificateError::Removals)? };
+        if untried { Vec::new() } else { checked.removals(quota).ok_or(CertificateError::Removals)? };
     // Which systems must not break is not known here.
     let claimed: Vec<u64> = certificate.removals.iter().filter(|r| r.breaks_others).map(|r| r.step).collect();
     removals.iter_mut().for_each(|r| r.breaks_others = claimed.contains(&r.step));
@@ -408,7 +409,7 @@ pub fn verify<M: Model>(
                 checked.rule = NetworkRule::Unordered;
             }
         }
-        let Some(states) = checked.none_shorter(at_least, shortest.bounded, meter)? else {
+        let Some(states) = checked.none_shorter(at_least, shortest.bounded, quota)? else {
             return Err(CertificateError::Budget);
         };
         let least = shortest.at_least;

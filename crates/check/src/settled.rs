@@ -5,8 +5,8 @@ use demi_replay::{ActorId, Model, OUTSIDE, Pending, PendingKind, Simulator, Stat
 use demi_schemas::certificate::Settled;
 use demi_schemas::{Certificate, NetworkRule, Schedule};
 
-use super::{CertificateError, Checked};
-use crate::problem::budget::Meter;
+use crate::Quota;
+use crate::certificate::{CertificateError, Checked};
 
 /// Starts for which the sets of them are counted out, at most.
 const MOST_STARTS: usize = 16;
@@ -19,7 +19,7 @@ pub fn verify_settled<M: Model>(
     sim: &Simulator<M>,
     recorded: &Schedule,
     certificate: &Certificate,
-    meter: &mut Meter,
+    quota: &mut dyn Quota,
 ) -> Result<Option<String>, CertificateError> {
     let Some(settled) = certificate.settled else { return Ok(None) };
     let target = &certificate.violation;
@@ -32,7 +32,7 @@ pub fn verify_settled<M: Model>(
         let chosen: Vec<ActorId> =
             (0..starts.len()).filter(|at| set >> at & 1 == 1).map(|at| starts[at]).collect();
         let deliveries = settled.steps.saturating_sub(chosen.len() as u64);
-        states += checked.none_with(&chosen, deliveries, settled, meter)?;
+        states += checked.none_with(&chosen, deliveries, settled, quota)?;
     }
     Ok(Some(format!(
         "no violating execution with any subset of the recorded external events has fewer than {} steps ({states} configurations searched)",
@@ -69,7 +69,7 @@ impl<M: Model> Checked<'_, M> {
         starts: &[ActorId],
         deliveries: u64,
         settled: Settled,
-        meter: &mut Meter,
+        quota: &mut dyn Quota,
     ) -> Result<u64, CertificateError> {
         let mut world = self.sim.empty_world();
         for &actor in starts {
@@ -80,7 +80,7 @@ impl<M: Model> Checked<'_, M> {
         }
         let first = self.with_recorded(&world);
         let deliveries = usize::try_from(deliveries).unwrap_or(usize::MAX);
-        match self.none_from(first, Vec::new(), deliveries, settled.bounded, meter) {
+        match self.none_from(first, Vec::new(), deliveries, settled.bounded, quota) {
             Ok(states) => states.ok_or(CertificateError::Budget),
             Err(CertificateError::Shorter(made, _)) => {
                 let steps = made + starts.len();

@@ -3,7 +3,7 @@
 use demi_replay::script::{Act, Refusal};
 use demi_replay::{ActorId, Model, Pending, PendingKind, World};
 
-use super::CertificateError;
+use crate::certificate::CertificateError;
 
 /// Which faults may happen next: the first of each actor, and any message that the network repeats.
 pub(super) fn first_of_each(faults: &[Act]) -> Vec<usize> {

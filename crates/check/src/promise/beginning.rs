@@ -10,7 +10,6 @@ use demi_schemas::{Scenario, Schedule};
 use super::possible::{Event, recorded_step};
 use super::{Frame, Point, RecheckError, broken};
 use crate::cost::Cost;
-use crate::scene::number;
 
 /// The scenario's beginning.
 pub(super) fn of<M: Model>(
@@ -27,7 +26,7 @@ pub(super) fn of<M: Model>(
         cost,
         wait_for: settings.wait_for,
         program: Program::new(sim, &settings.program)?,
-        clients: (0..u64::from(clients)).map(|n| number(seed, n)).collect(),
+        clients: (0..u64::from(clients)).map(|n| fuzz::client_number(seed, n)).collect(),
         log: Vec::new(),
     };
     let mut world = sim.empty_world();
