@@ -65,7 +65,7 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// step from something smaller. After them come checks, other endings, and the proof.
 pub const PLAN: [Turn; 13] = [
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
-    turn("detours", Strategy::Kinds(&TRAILS), When::Unproven, 1.0, false),
+    turn("trails", Strategy::Kinds(&TRAILS), When::Unproven, 1.0, false),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
     turn("starts at any time", Strategy::Late, When::Proven, 1.0, true),
     turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),
@@ -172,12 +172,14 @@ const fn in_order(alike: Alike, beyond: u8, width: u64) -> Near {
 }
 
 /// The same along the result: its deliveries in their order, of which any may be passed over, with few others between them.
-pub const TRAILS: [Near; 5] = [
-    in_order(ReceiverAndType, 2, 3_200),
+pub const TRAILS: [Near; 7] = [
+    in_order(ReceiverAndType, 1, 3_200),
     in_order(Type, 0, 3_200),
+    in_order(ReceiverAndType, 2, 3_200),
+    in_order(Type, 1, 3_200),
     in_order(Type, 1, 24_000),
     in_order(ReceiverAndType, 3, 24_000),
-    in_order(Type, 2, 100_000),
+    in_order(Type, 2, 24_000),
 ];
 
 /// Configurations of a ring that is searched without a beam.

@@ -1,5 +1,5 @@
-//! Exhaustive searches near the results, over the kinds of their deliveries: wider for what is better, and wider each time
-//! that nothing is found.
+//! Searches near the results, over the kinds of their deliveries or along them: wider for what is better, and wider each time that nothing is
+//! found.
 
 use demi_replay::Model;
 use demi_replay::script::Act;
@@ -90,7 +90,7 @@ pub(super) fn one<M: Model>(
 /// Searches near the witness, with all of its external events and without each; says whether something was found.
 fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
     let mut found = false;
-    reducer.phase("kinds", |s| {
+    reducer.phase(if near.in_order { "trails" } else { "kinds" }, |s| {
         let witness = s.best.clone();
         let messages = (0..witness.acts.len()).rev().filter(|at| !matches!(witness.acts[*at], Act::Start(_)));
         let outside = messages.filter(|at| witness.acts[*at].is_external()).take(KINDS_WITHOUT);

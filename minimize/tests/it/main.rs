@@ -27,4 +27,5 @@ mod renamings;
 mod resume;
 mod search;
 mod spark;
+mod trails;
 mod two_phase;

@@ -2,7 +2,7 @@
 //! and once without each pass of the registry and each strategy of the plan.
 //!
 //! `cargo run --release -p demi-zoo --features measure --example ablation -- [--states N] [--seeds N] [--jobs N]
-//! [NAME|FOLDER...]`. A name is a scenario of the zoo or an included one; a folder holds `scenario.toml` and `schedule.jsonl`.
+//! [--together NAME,NAME...] [NAME|FOLDER...]`. Parts that are named together are left out at once, in a last row. A name is a scenario of the zoo or an included one; a folder holds `scenario.toml` and `schedule.jsonl`.
 //! Without names it takes included systems and the tuning half of the zoo. The table depends on no clock and no number of
 //! threads.
 
@@ -56,12 +56,12 @@ impl Visitor for Record<'_> {
     }
 }
 
-struct Minimize<'a>(&'a Case, &'a Options, Option<&'static str>);
+struct Minimize<'a>(&'a Case, &'a Options, &'a [String]);
 
 impl Visitor for Minimize<'_> {
     type Output = Result<Outcome, MinimizeError>;
     fn visit<M: Model>(self, sim: Simulator<M>) -> Self::Output {
-        let without = self.2.map(str::to_owned).into_iter().collect();
+        let without = self.2.to_vec();
         let criteria = Criteria { without, ..Criteria::default() };
         minimize_with(&sim, &self.0.schedule, None, self.1, &criteria, &|_| ())
     }
@@ -100,7 +100,7 @@ fn cases(name: &str, seeds: usize) -> Result<Vec<Case>, Box<dyn Error>> {
     Ok(found.into_iter().map(case).collect())
 }
 
-fn run(case: &Case, states: u64, without: Option<&'static str>) -> Result<Run, String> {
+fn run(case: &Case, states: u64, without: &[String]) -> Result<Run, String> {
     let options = Options {
         rule: case.scenario.network,
         budget: Budget::States(states),
@@ -120,9 +120,8 @@ fn run(case: &Case, states: u64, without: Option<&'static str>) -> Result<Run, S
 }
 
 /// Runs every case with everything and without each part, on several threads; the results are in order.
-fn all(cases: &[Case], states: u64, jobs: usize) -> Result<Vec<Vec<Run>>, String> {
-    let variants: Vec<Option<&'static str>> =
-        std::iter::once(None).chain(names().into_iter().map(Some)).collect();
+fn all(cases: &[Case], states: u64, jobs: usize, parts: &[Vec<String>]) -> Result<Vec<Vec<Run>>, String> {
+    let variants: Vec<Vec<String>> = std::iter::once(Vec::new()).chain(parts.iter().cloned()).collect();
     let total = cases.len() * variants.len();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
@@ -133,7 +132,7 @@ fn all(cases: &[Case], states: u64, jobs: usize) -> Result<Vec<Vec<Run>>, String
                     if at >= total {
                         return;
                     }
-                    let result = run(&cases[at / variants.len()], states, variants[at % variants.len()]);
+                    let result = run(&cases[at / variants.len()], states, &variants[at % variants.len()]);
                     if let Ok(mut done) = done.lock() {
                         done.insert(at, result);
                     }
@@ -151,12 +150,14 @@ fn all(cases: &[Case], states: u64, jobs: usize) -> Result<Vec<Vec<Run>>, String
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut states, mut seeds, mut jobs, mut asked) = (1_000_000, 1, 1, Vec::new());
+    let mut parts: Vec<Vec<String>> = names().into_iter().map(|name| vec![name.to_owned()]).collect();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
             "--states" => states = value()?.parse()?,
             "--seeds" => seeds = value()?.parse()?,
+            "--together" => parts.push(value()?.split(',').map(str::to_owned).collect()),
             "--jobs" => jobs = value()?.parse()?,
             _ => asked.push(arg),
         }
@@ -169,13 +170,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     for name in &asked {
         given.extend(cases(name, seeds)?);
     }
-    table(&given, &all(&given, states, jobs)?);
+    table(&given, &all(&given, states, jobs, &parts)?, &parts);
     Ok(())
 }
 
 /// Prints, for each part, by how many steps results are longer without it, and what it executed with everything. The cases
 /// that differ are named; a negative figure is a result that is shorter without the part.
-fn table(cases: &[Case], rows: &[Vec<Run>]) {
+fn table(cases: &[Case], rows: &[Vec<Run>], parts: &[Vec<String>]) {
     let total = |at: usize| {
         let steps: i64 = rows.iter().map(|row| row[at].steps).sum();
         (steps, rows.iter().map(|row| row[at].executed).sum::<u64>())
@@ -186,9 +187,10 @@ fn table(cases: &[Case], rows: &[Vec<Run>]) {
     println!("{}\n", cases.iter().zip(rows).map(each).collect::<Vec<_>>().join(", "));
     println!("| left out | steps more | it executed | in all without it | where |");
     println!("| --- | --- | --- | --- | --- |");
-    for (at, name) in names().into_iter().enumerate() {
+    for (at, part) in parts.iter().enumerate() {
+        let name = part.join(", ");
         let (without, in_all) = total(at + 1);
-        let own: u64 = rows.iter().filter_map(|row| row[0].by_pass.get(name)).sum();
+        let own: u64 = rows.iter().filter_map(|row| row[0].by_pass.get(&name)).sum();
         let own = if at < PASSES.len() { own.to_string() } else { "–".to_owned() };
         let differ = |(case, row): (&Case, &Vec<Run>)| {
             let more = row[at + 1].steps - row[0].steps;
