@@ -65,7 +65,7 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// step from something smaller. After them come checks, other endings, and the proof.
 pub const PLAN: [Turn; 13] = [
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
-    turn("trails", Strategy::Kinds(&TRAILS), When::Unproven, 1.0, false),
+    turn("trails", Strategy::Kinds(&TRAILS), When::Unproven, 0.5, false),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
     turn("starts at any time", Strategy::Late, When::Proven, 1.0, true),
     turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),

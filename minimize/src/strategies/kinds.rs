@@ -93,7 +93,9 @@ fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
     reducer.phase(if near.in_order { "trails" } else { "kinds" }, |s| {
         let witness = s.best.clone();
         let messages = (0..witness.acts.len()).rev().filter(|at| !matches!(witness.acts[*at], Act::Start(_)));
-        let outside = messages.filter(|at| witness.acts[*at].is_external()).take(KINDS_WITHOUT);
+        // A trail passes over messages from outside by itself.
+        let most = if near.in_order { 0 } else { KINDS_WITHOUT };
+        let outside = messages.filter(|at| witness.acts[*at].is_external()).take(most);
         for without in [None].into_iter().chain(outside.map(Some)) {
             let searched = nearby(&mut s.engine, &witness, near, without);
             let shorter = s.searched(searched).and_then(|searched| searched.found);
