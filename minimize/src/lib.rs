@@ -6,7 +6,6 @@
 mod aim;
 mod archive;
 mod determinism;
-pub mod dpor;
 pub mod ledger;
 mod minimize;
 pub mod oracle;

@@ -320,8 +320,6 @@ pub const SUBJECTS: usize = 256;
 pub const SUBJECT_STEPS: usize = 4_000_000;
 /// Policies of passes that try all pairs, places or windows.
 pub const FEW_POLICIES: usize = 4;
-/// Longest witness, in steps, whose pairs are all tried.
-pub const PAIRS: usize = 64;
 /// Longest witness, in steps, of whose actors two change places.
 pub const RENAMED_STEPS: usize = 256;
 /// Up to which width every stretch is tried for it; of wider ones each is a quarter wider than the one before.
@@ -330,16 +328,10 @@ pub const RENAMED_WIDTHS: usize = 16;
 pub const RENAMED: usize = 30_000;
 /// Longest witness, in steps, whose starts are moved.
 pub const LATE_STARTS: usize = 128;
-/// Longest witness, in deliveries, whose trace lattice is searched.
-pub const LATTICE_DELIVERIES: usize = 70;
 /// Longest witness, in deliveries, that is backtracked into.
 pub const BACKTRACK_DELIVERIES: usize = 150;
 /// Longest witness, in deliveries, whose windows are searched.
 pub const WINDOW_DELIVERIES: usize = 120;
-/// Longest witness, in deliveries, whose steps are tried in other orders.
-pub const ORDER_DELIVERIES: usize = 150;
-/// Worlds that one search of the trace lattice may visit.
-pub const LATTICE_WORLDS: usize = 150_000;
 /// Branches that the backtracks of one candidate may take.
 pub const BRANCHES: usize = 24;
 /// Longest witness, in deliveries, whose detours are looked for.
@@ -356,8 +348,6 @@ pub const DETOUR_STATES: usize = 2_000;
 pub const DETOUR_REACTIONS: usize = 50_000;
 /// Deliveries of a window.
 pub const WINDOW: usize = 4;
-/// Orders that are tried without each step.
-pub const ORDERS: u64 = 16;
 /// Configurations that the search for another ending may visit from each place.
 pub const ENDING: u64 = 60_000;
 /// The same for the result.

@@ -5,7 +5,6 @@ pub mod engine;
 mod execute;
 pub mod matcher;
 pub mod refusals;
-pub mod snapshots;
 pub mod trace_keys;
 mod verify;
 pub mod witness;

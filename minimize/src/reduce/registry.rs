@@ -6,8 +6,7 @@ use demi_replay::Model;
 use demi_replay::script::Act;
 
 use super::passes::{
-    backtrack, detours, endings, joint, late_starts, lattice, orders, pairs, renamings, structure, subjects,
-    subsets, window,
+    backtrack, detours, endings, joint, late_starts, renamings, structure, subjects, subsets, window,
 };
 use super::reducer::Reducer;
 use crate::oracle::matcher::Policy;
@@ -31,10 +30,6 @@ pub enum Pass {
     Channels,
     /// What happened between two moments at which all states were the same.
     Cycles,
-    /// The consistent cuts of the witness's happens-before order.
-    Lattice,
-    /// Two steps at once.
-    Pairs,
     /// A stretch after which two actors change places.
     Renamings,
     /// Starts at later places.
@@ -45,8 +40,6 @@ pub enum Pass {
     Windows,
     /// Shorter ways between two places of the witness.
     Detours,
-    /// Other orders of the steps without one, by optimal partial-order reduction.
-    Orders,
     /// The shortest way to the violation from a place on the witness.
     Endings,
 }
@@ -58,29 +51,23 @@ pub struct Gate {
     pub steps: usize,
     /// Most deliveries.
     pub deliveries: usize,
-    /// Whether there may be other steps than starts, deliveries and messages from outside.
-    pub faults: bool,
 }
 
 /// Runs on every witness.
-const ANY: Gate = Gate { steps: usize::MAX, deliveries: usize::MAX, faults: true };
+const ANY: Gate = Gate { steps: usize::MAX, deliveries: usize::MAX };
 
 impl Gate {
     /// Whether a witness of these steps passes.
     #[must_use]
     pub fn admits(&self, acts: &[Act]) -> bool {
-        let plain = |act: &Act| matches!(act, Act::Start(_) | Act::Deliver(_) | Act::Inject(..));
-        acts.len() <= self.steps
-            && size(acts).deliveries <= self.deliveries
-            && (self.faults || acts.iter().all(plain))
+        acts.len() <= self.steps && size(acts).deliveries <= self.deliveries
     }
 }
 
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = |most: usize, what: &str| (most < usize::MAX).then(|| format!("at most {most} {what}"));
-        let faults = (!self.faults).then(|| "no faults or actions".to_owned());
-        let limits = [most(self.steps, "steps"), most(self.deliveries, "deliveries"), faults];
+        let limits = [most(self.steps, "steps"), most(self.deliveries, "deliveries")];
         let limits: Vec<String> = limits.into_iter().flatten().collect();
         f.write_str(if limits.is_empty() { "any".to_owned() } else { limits.join(", ") }.as_str())
     }
@@ -104,7 +91,7 @@ const fn entry(pass: Pass, name: &'static str, gate: Gate, doc: &'static str) ->
 }
 
 /// The registry: passes that cost alike come in this order.
-pub const PASSES: [Entry; 16] = [
+pub const PASSES: [Entry; 13] = [
     entry(Pass::Actors, "actors", ANY, "Leaves out all steps of one actor."),
     entry(Pass::Cones, "cones", ANY, "Leaves out a step with all that it brought about."),
     entry(
@@ -132,13 +119,6 @@ pub const PASSES: [Entry; 16] = [
         ANY,
         "Leaves out what happened between two moments at which all states were the same.",
     ),
-    entry(
-        Pass::Lattice,
-        "trace lattice",
-        Gate { deliveries: plan::LATTICE_DELIVERIES, faults: false, ..ANY },
-        "Searches the consistent cuts of the witness's happens-before order.",
-    ),
-    entry(Pass::Pairs, "pairs", Gate { steps: plan::PAIRS, ..ANY }, "Leaves out two steps at once."),
     entry(
         Pass::Renamings,
         "renamings",
@@ -168,12 +148,6 @@ pub const PASSES: [Entry; 16] = [
         "detours",
         Gate { deliveries: plan::DETOUR_DELIVERIES, ..ANY },
         "Looks for the shortest way between two places of the witness to what the rest needs.",
-    ),
-    entry(
-        Pass::Orders,
-        "orders",
-        Gate { deliveries: plan::ORDER_DELIVERIES, ..ANY },
-        "Leaves out one step and tries other orders of the rest, by optimal partial-order reduction.",
     ),
     entry(
         Pass::Endings,
@@ -211,14 +185,11 @@ impl Pass {
             Pass::Epochs => structure::epochs(reducer, policies),
             Pass::Channels => structure::channels(reducer, policies),
             Pass::Cycles => structure::cycles(reducer, policies),
-            Pass::Lattice => lattice::search(reducer, plan::LATTICE_WORLDS),
-            Pass::Pairs => pairs::remove(reducer, few),
             Pass::Renamings => renamings::search(reducer, few),
             Pass::LateStarts => late_starts::starts(reducer, few),
             Pass::Backtracks => backtrack::remove(reducer, plan::BRANCHES),
             Pass::Windows => window::search(reducer, plan::WINDOW, few),
             Pass::Detours => detours::search(reducer, plan::DETOUR, few),
-            Pass::Orders => orders::remove(reducer, plan::ORDERS),
             Pass::Endings => endings::search(reducer, plan::ENDING, 1),
         }
     }
@@ -264,20 +235,17 @@ mod tests {
     #[test]
     fn gates_hold_their_limits() {
         let start = Act::Start(demi_replay::ActorId(0));
-        let fault = Act::Crash(demi_replay::ActorId(0));
         let two = Gate { steps: 2, ..ANY };
-        assert!(two.admits(&[start, fault]) && !two.admits(&[start, start, start]));
-        let plain = Gate { faults: false, ..ANY };
-        assert!(plain.admits(&[start]) && !plain.admits(&[start, fault]));
+        assert!(two.admits(&[start, start]) && !two.admits(&[start, start, start]));
         assert_eq!(size(&[start]), Size { steps: 1, ..size(&[start]) });
-        assert_eq!(Gate { deliveries: 3, ..plain }.to_string(), "at most 3 deliveries, no faults or actions");
+        assert_eq!(Gate { deliveries: 3, ..ANY }.to_string(), "at most 3 deliveries");
         assert_eq!(ANY.to_string(), "any");
     }
 
     #[test]
     fn what_is_left_out_does_not_run() {
-        let left = used(&["pairs".to_owned(), "restarts".to_owned()]);
+        let left = used(&["cones".to_owned(), "restarts".to_owned()]);
         assert_eq!(left.len(), PASSES.len() - 1);
-        assert!(!left.contains(&Pass::Pairs));
+        assert!(!left.contains(&Pass::Cones));
     }
 }

@@ -18,12 +18,12 @@ use crate::oracle::engine::Engine;
 use crate::oracle::matcher::{EXACT, Policy};
 use crate::oracle::witness::Shared;
 use crate::plan::{
-    ENDING, FEW_POLICIES, ORDERS, RESTART_DOUBLED, RESTART_JOBS, RESTART_LEADS, RESTART_MASKS, RESTART_PART,
+    ENDING, FEW_POLICIES, RESTART_DOUBLED, RESTART_JOBS, RESTART_LEADS, RESTART_MASKS, RESTART_PART,
     RESTART_WALKED, WINDOW,
 };
 use crate::problem::budget::Budget;
 use crate::problem::size::Objective;
-use crate::reduce::passes::{endings, orders, window};
+use crate::reduce::passes::{endings, window};
 use crate::reduce::reducer::Reducer;
 use crate::scheduler::{Job, Share, Site};
 use crate::solution::Solution;
@@ -125,7 +125,6 @@ fn farther<M: Model>(site: &Site<'_, M>, lead: &Schedule, batch: u64, share: Bud
     reducer.phase("windows", |s| {
         window::search(s, WINDOW + doubled as usize / 2 + 1, &policies[..policies.len().min(FEW_POLICIES)]);
     });
-    reducer.phase("orders", |s| orders::remove(s, ORDERS << doubled));
     reducer.phase("endings", |s| endings::search(s, ENDING << (doubled + 1), 1));
     reducer.reduce(&policies);
     Some(Solution::of(reducer))

@@ -9,7 +9,6 @@ mod certificate;
 mod common;
 mod crashes;
 mod detours;
-mod dpor;
 mod faults;
 mod golden;
 mod ledger;
