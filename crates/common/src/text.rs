@@ -52,6 +52,26 @@ pub fn shell_word(word: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A text as content of HTML or XML, or as the value of a quoted attribute. Characters that XML cannot hold become U+FFFD.
+#[must_use]
+pub fn markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\r' => out.push_str("&#13;"),
+            '\t' | '\n' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 fn escaped(text: &str, escape: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&escape) {
         return Cow::Borrowed(text);
@@ -93,6 +113,12 @@ mod tests {
         let Ok(output) = output else { return };
         let read = String::from_utf8(output.stdout).unwrap();
         assert_eq!(read, words.map(|word| format!("{word}\0")).concat());
+    }
+
+    #[test]
+    fn markup_says_nothing_of_its_own() {
+        assert_eq!(markup("<a b=\"1\" c='2'>&amp;"), "&lt;a b=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;");
+        assert_eq!(markup("a\u{1}b\n\tc\r\u{ffff}"), "a\u{fffd}b\n\tc&#13;\u{fffd}");
     }
 
     #[test]

@@ -113,19 +113,21 @@ impl LocalFolder {
 impl Objects for LocalFolder {
     fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
         let path = self.root.join(name);
-        if path.exists() {
-            return Ok(false);
-        }
-        let file = self.stage(&path, bytes)?;
-        // Unlike a rename it takes nobody's place.
-        match fs::hard_link(file.path(), &path) {
-            Ok(()) => {
-                durable::sync_folder(durable::folder_of(&path))?;
-                Ok(true)
+        let created = match path.exists() {
+            true => false,
+            false => {
+                let file = self.stage(&path, bytes)?;
+                // Unlike a rename it takes nobody's place.
+                match fs::hard_link(file.path(), &path) {
+                    Ok(()) => true,
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+                    Err(error) => return Err(error),
+                }
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
-        }
+        };
+        // Also where somebody else has taken it, who may not have come to this yet.
+        durable::sync_folder(durable::folder_of(&path))?;
+        Ok(created)
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {

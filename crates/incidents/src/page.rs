@@ -2,7 +2,7 @@
 //!
 //! Every text from outside goes through [`Html::text`] or [`Html::attribute`], which escape it; [`Html::raw`] takes only texts of this program.
 
-use std::fmt::Write as _;
+use demi_common::text::{markup, printable_lines};
 
 use crate::event::Stage;
 use crate::fold::{Incident, State, Status, Work};
@@ -35,20 +35,8 @@ impl Html {
 
     /// A text as it is to be read.
     fn text(&mut self, text: &str) -> &mut Self {
-        for c in text.chars() {
-            match c {
-                '&' => self.0.push_str("&amp;"),
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '"' => self.0.push_str("&quot;"),
-                '\'' => self.0.push_str("&#39;"),
-                // What turns the direction of what follows would let a text lie about others.
-                '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                    let _ = write!(self.0, "\\u{{{:x}}}", c as u32);
-                }
-                c => self.0.push(c),
-            }
-        }
+        // What turns the direction of what follows would let a text lie about others.
+        self.0.push_str(&markup(&printable_lines(text)));
         self
     }
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use demi_common::text::markup;
 use demi_schemas::summary::ReplaySummary;
 
 use crate::child::{Ended, Limits, Ran, run};
@@ -213,9 +214,9 @@ pub fn junit(all: &[Replayed]) -> String {
         all.len()
     );
     for one in all {
-        let name = escaped(&format!("B-{} {}", one.bug, one.invariant));
+        let name = markup(&format!("B-{} {}", one.bug, one.invariant));
         text.push_str(&format!("  <testcase name=\"{name}\" time=\"{:.3}\">", one.seconds));
-        let (word, said) = (one.verdict.word(), escaped(&one.said));
+        let (word, said) = (one.verdict.word(), markup(&one.said));
         match one.verdict {
             Verdict::Violates | Verdict::Other => {
                 text.push_str(&format!("<failure message=\"{word}\">{said}</failure>"));
@@ -227,23 +228,6 @@ pub fn junit(all: &[Replayed]) -> String {
     }
     text.push_str("</testsuite>\n");
     text
-}
-
-/// A text in XML. Characters that XML has none of are left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(' '),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use demi_common::text::markup;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
@@ -127,8 +128,8 @@ pub fn html(page: &Page) -> Result<String, ReportError> {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
         html.push_str(before);
         match name {
-            "policy" => html.push_str(&escaped(&policy)),
-            "title" => html.push_str(&escaped(&title)),
+            "policy" => html.push_str(&markup(&policy)),
+            "title" => html.push_str(&markup(&title)),
             "style" => html.push_str(STYLE),
             "script" => html.push_str(&script),
             "data" => html.push_str(&data),
@@ -138,15 +139,6 @@ pub fn html(page: &Page) -> Result<String, ReportError> {
     }
     html.push_str(rest);
     Ok(html)
-}
-
-/// Text as HTML content or as the value of a quoted attribute.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-        .replace('\'', "&#39;")
 }
 
 #[cfg(test)]

@@ -212,6 +212,41 @@ fn each_task_that_panics_is_told_and_started_again_and_nothing_is_lost() {
     assert_eq!(case.stored(), sent);
 }
 
+#[test]
+fn parts_of_the_incident_service_that_panic_are_told_and_started_again() {
+    let (case, runtime) = (Case::new(), runtime());
+    let pages = free();
+    let more = format!(
+        "[incidents]\nlisten = \"{pages}\"\n[receivers.r]\ntype = \"webhook\"\nurl = \"http://{}/\"\n",
+        free()
+    );
+    let config = Config::parse(&(case.text() + &more), |_| None).unwrap();
+    let daemon = runtime.block_on(Daemon::start(&config)).unwrap();
+    case.until(true, Duration::from_secs(10));
+    let violation = |n: u64| format!(r#"{{"system":"s","invariant":"i","title":"{n}"}}"#);
+    let open = |n: u64| {
+        ask_as(pages, "POST /v1/incidents", "application/json", &violation(n)).map(|(status, _)| status)
+    };
+    assert_eq!(open(0), Some(201));
+    // The pages look where they break when somebody asks for one.
+    for (name, task) in [
+        ("incidents watch", "incidents watch"),
+        ("incidents worker 0", "incidents worker 0"),
+        ("incidents receiver r", "incidents receiver r"),
+        ("incidents", "incidents pages"),
+    ] {
+        daemon.tasks.break_it(name, 1);
+        let _ = ask(pages, "GET /healthz", "");
+        broken(&daemon.tasks, name);
+        case.until(false, Duration::from_secs(1));
+        case.until(true, Duration::from_secs(20));
+        let text = ask(case.admin, "GET /metrics", "").unwrap().1;
+        assert!(text.contains(&format!("task_failures_total{{task=\"{task}\"}} 1\n")), "{task}: {text}");
+    }
+    assert_eq!((open(0), open(1)), (Some(200), Some(201)));
+    assert!(runtime.block_on(daemon.stop()));
+}
+
 /// Violations that are told in the store: the events, sorted.
 fn told(case: &Case) -> Vec<String> {
     let store = Store::open(case.dir.path().join("store")).unwrap();

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use demi_common::text::markup;
+
 use super::causes::Causes;
 use super::error::ExportError;
 use super::trace::Trace;
@@ -50,7 +52,7 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
         write!(out, "    <node id=\"e{e}\">")?;
         for ((name, _), value) in NODE.iter().zip(values) {
             if let Some(value) = value {
-                write!(out, "<data key=\"{name}\">{}</data>", escaped(&value))?;
+                write!(out, "<data key=\"{name}\">{}</data>", markup(&value))?;
             }
         }
         writeln!(out, "</node>")?;
@@ -68,22 +70,4 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
     }
     writeln!(out, "  </graph>\n</graphml>")?;
     Ok(())
-}
-
-/// Text as XML 1.0 content. Characters that XML cannot hold at all become U+FFFD.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\r' => escaped.push_str("&#13;"),
-            '\t' | '\n' => escaped.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

@@ -1,11 +1,14 @@
 //! The parts of the service, and what they share.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use futures::FutureExt as _;
 
 use demi_incidents::decide::{Receiver, Seen, Worker, housekeeping};
 use demi_incidents::models::Models;
@@ -86,6 +89,19 @@ pub(crate) struct Wanted {
 pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, ServiceError> {
     let running =
         pages(&wanted.config.listen, &wanted.config.settings, &wanted.store, context.clone()).await?;
+    let again = {
+        let (wanted, context) = (wanted.clone(), context.clone());
+        move || {
+            let (wanted, context) = (wanted.clone(), context.clone());
+            async move {
+                let IncidentsConfig { listen, settings, .. } = &wanted.config;
+                pages(listen, settings, &wanted.store, context).await.map(|running| running.task)
+            }
+            .boxed()
+        }
+    };
+    let served = context.tasks.task("incidents pages").tend(running.task, again);
+    let running = Running { task: tokio::spawn(served), ..running };
     let receivers: Vec<Receiver> = wanted
         .receivers
         .iter()
@@ -95,16 +111,22 @@ pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, 
             systems: config.systems.clone(),
         })
         .collect();
-    let part = |name: &str, run: Box<dyn FnMut() -> Result<bool, String> + Send>| {
-        let (name, shutdown) = (format!("incidents {name}"), context.shutdown.clone());
-        thread::Builder::new().name(name.clone()).spawn(move || keep(&name, &shutdown, run))
+    let part = |name: String, begin: Begin| {
+        let (name, shutdown, tasks) =
+            (format!("incidents {name}"), context.shutdown.clone(), context.tasks.clone());
+        let task = tasks.task(name.clone());
+        // What panicked begins anew, with what the journal says.
+        let kept = move || task.keep(|| keep(&name, (&shutdown, &tasks), begin()));
+        thread::Builder::new().name("incidents".to_owned()).spawn(kept)
     };
     let place = Place::of(&wanted.store);
-    part("watch", Box::new(watching(&place, receivers.clone(), context.metrics.clone())))?;
+    let (of_watch, told, metrics) = (place.clone(), receivers.clone(), context.metrics.clone());
+    part("watch".to_owned(), Box::new(move || Box::new(watching(&of_watch, told.clone(), metrics.clone()))))?;
     for number in 0..wanted.config.settings.at_once {
-        let stop = context.shutdown.clone();
+        let (place, stop) = (place.clone(), context.shutdown.clone());
         let setup = setup(wanted, number, receivers.clone())?;
-        part(&format!("worker {number}"), Box::new(working(&place, setup, stop)))?;
+        let begin = move || -> Part { Box::new(working(&place, setup.clone(), stop.clone())) };
+        part(format!("worker {number}"), Box::new(begin))?;
     }
     for (name, config) in &wanted.receivers {
         let told = tell::Telling {
@@ -119,8 +141,15 @@ pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, 
                 .map(ToString::to_string)
                 .unwrap_or_default(),
             shutdown: context.shutdown.clone(),
+            tasks: context.tasks.clone(),
         };
-        tokio::spawn(told.run());
+        let task = context.tasks.task(told.task());
+        let telling = tokio::spawn(told.clone().run());
+        let again = move || {
+            let told = told.clone();
+            async move { Ok::<_, Infallible>(tokio::spawn(told.run())) }.boxed()
+        };
+        tokio::spawn(task.tend(telling, again));
     }
     Ok(running)
 }
@@ -142,11 +171,17 @@ fn setup(wanted: &Wanted, number: usize, receivers: Vec<Receiver>) -> std::io::R
     })
 }
 
+/// A part of the service: one turn of it, which says whether there may be more to do.
+type Part = Box<dyn FnMut() -> Result<bool, String> + Send>;
+/// Begins a part.
+type Begin = Box<dyn Fn() -> Part + Send>;
+
 /// Runs a part until the daemon stops, with pauses where there is nothing to do, and longer ones after errors.
-fn keep(name: &str, shutdown: &Shutdown, mut run: Box<dyn FnMut() -> Result<bool, String> + Send>) {
+fn keep(name: &str, (shutdown, tasks): (&Shutdown, &Tasks), mut run: Part) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let mut failed = false;
     while !shutdown.is_thrown() {
+        tasks.may_break(name);
         let pause = match run() {
             Ok(true) => continue,
             Ok(false) => {

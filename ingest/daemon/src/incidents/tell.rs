@@ -17,6 +17,7 @@ use super::config::{ReceiverConfig, all_pass, is_literal};
 use crate::backoff::Backoff;
 use crate::monitors::post;
 use crate::shutdown::Shutdown;
+use crate::tasks::Tasks;
 
 /// First and longest pause between attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -30,12 +31,14 @@ const LONGEST: Duration = Duration::from_secs(3600);
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What tells one receiver.
+#[derive(Clone)]
 pub(super) struct Telling {
     pub(super) name: String,
     pub(super) config: ReceiverConfig,
     pub(super) place: Place,
     pub(super) public_url: String,
     pub(super) shutdown: Shutdown,
+    pub(super) tasks: Tasks,
 }
 
 /// A message that is to be sent.
@@ -53,11 +56,17 @@ enum Answer {
 }
 
 impl Telling {
+    /// The name of its task.
+    pub(super) fn task(&self) -> String {
+        format!("incidents receiver {}", self.name)
+    }
+
     /// Tells until the daemon stops. What is left is told at its next start.
     pub(super) async fn run(self) {
         let mut journal = None;
         let mut client = None;
         while !self.shutdown.is_thrown() {
+            self.tasks.may_break(&self.task());
             if self.one(&mut journal, &mut client).await.is_none() {
                 let _ = self.shutdown.unless(tokio::time::sleep(LOOK)).await;
             }
@@ -119,6 +128,7 @@ impl Telling {
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         let (began, mut refused) = (Instant::now(), 0);
         loop {
+            self.tasks.may_break(&self.task());
             let asked = match self.attempt(message, client).await {
                 Answer::Taken => return Some(Ok(())),
                 Answer::Later(_, reason) if began.elapsed() > AWAY => return Some(Err(reason)),
