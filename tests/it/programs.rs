@@ -37,13 +37,13 @@ fn a_program_as_it_is_comes_to_its_shortest_schedule() {
         "--scenario",
         SCENARIO,
         "--seed",
-        "1",
+        "4",
         "--runs",
-        "200",
+        "20",
         "--deliveries",
-        "160",
+        "200",
         "--min-deliveries",
-        "80",
+        "40",
         "--out",
         &found,
         "--json",
@@ -69,10 +69,9 @@ fn a_program_as_it_is_comes_to_its_shortest_schedule() {
     let summary = shortest(&min, "1");
     assert_eq!(summary["steps"], 6, "{summary}");
     let programs = &summary["programs"];
-    // The search that proves the length looks at every history once; what is left of its work is known. How many processes are started ahead depends on
-    // how busy the machine is: one for a hundred steps is usual.
+    // The search that proves the length looks at every history once; what is left of its work is known.
     assert!(programs["from_memory"].as_f64().unwrap() >= 0.4, "{programs}");
-    assert!(programs["starts"].as_u64().unwrap() * 50 <= programs["steps"].as_u64().unwrap(), "{programs}");
+    assert!(programs["starts"].as_u64().unwrap() * 100 <= programs["steps"].as_u64().unwrap(), "{programs}");
     let other = path("other");
     shortest(&other, "8");
     let schedule = |folder: &str| std::fs::read_to_string(format!("{folder}/schedule.jsonl")).unwrap();
