@@ -17,6 +17,7 @@ pub mod pending;
 pub mod queue;
 pub mod registry;
 pub mod replay;
+pub mod roles;
 mod run;
 pub mod script;
 pub mod sim;
@@ -27,10 +28,10 @@ pub mod weight;
 pub mod world;
 
 pub use model::{
-    Configuration, Ctx, Duplicates, ExternalMessage, Guidance, Logs, Model, Proposal, Runtime, Status,
-    Symmetry, Timer, View, Violation, Workload,
+    Configuration, Ctx, Duplicates, ExternalMessage, Guidance, Logs, Model, Proposal, Runtime, Serialized,
+    Status, Symmetry, Timer, View, Violation, Workload,
 };
-pub use names::{ActorId, Names, OUTSIDE};
+pub use names::{ActorId, Group, Names, OUTSIDE};
 pub use pending::{MsgId, Pending, PendingKind};
 pub use registry::{Models, Registry, Visitor};
 pub use sim::{Did, Livelock, Op, Simulator};

@@ -1,9 +1,9 @@
 //! What children were asked, and what they answered: every question once.
 
-use std::collections::HashSet;
 use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use demi_replay::model::MOST_TIMER_NAMES;
 use demi_replay::{ActorId, Names, OUTSIDE, Timer, Violation, weight};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
@@ -15,8 +15,6 @@ use crate::state::{Call, Known, Msg, State};
 use crate::values::{Canonical, mixed, quoted};
 use crate::wire::{Addressed, Checked, Hello, Made, Message, ModelKind, Proposed, Reacted, TimerName, Wish};
 
-/// Most names of timers in one program. Names are kept for ever.
-const MOST_TIMERS: usize = 10_000;
 /// Random numbers have so many bits: what every language holds exactly.
 const RANDOM_BITS: u32 = 53;
 
@@ -346,7 +344,8 @@ impl Asked {
             Wish::Forward(message) => Act::Forward(message.into()),
             Wish::Set(mut name) => {
                 let message = name.message.take().ok_or("a timer that is set needs a 'message'")?;
-                Act::Set(timer(&name)?, Msg::carried(message, kept(&name.timer)?))
+                let timer = timer(&name)?;
+                Act::Set(timer, Msg::carried(message, timer.name()))
             }
             Wish::Cancel(name) => Act::Cancel(timer(&name)?),
             Wish::Start(name) => Act::Start(self.find(&name)?),
@@ -379,27 +378,12 @@ fn random(key: u128) -> u64 {
 }
 
 fn timer(name: &TimerName) -> Result<Timer, String> {
-    let timer = Timer::named(kept(&name.timer)?).keyed(name.key);
+    let timer = Timer::called(&name.timer).ok_or_else(|| {
+        format!("more than {MOST_TIMER_NAMES} names of timers: use the key of a timer to tell them apart")
+    })?;
+    let timer = timer.keyed(name.key);
     let timer = if name.repeats { timer.repeating() } else { timer };
     Ok(if name.survives { timer.surviving() } else { timer })
-}
-
-/// The simulator wants names that live for ever; there is one copy of each.
-fn kept(name: &str) -> Result<&'static str, String> {
-    static NAMES: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
-    let names = NAMES.get_or_init(Mutex::default);
-    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return Ok(known);
-    }
-    if names.len() == MOST_TIMERS {
-        return Err(format!(
-            "more than {MOST_TIMERS} names of timers: use the key of a timer to tell them apart"
-        ));
-    }
-    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(name);
-    Ok(name)
 }
 
 /// A number of 64 bits for content.

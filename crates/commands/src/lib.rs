@@ -57,8 +57,8 @@ pub use demi_included::Included;
 pub use demi_programs::WithPrograms;
 pub use demi_replay as replay;
 pub use demi_replay::{
-    ActorId, Ctx, ExternalMessage, Guidance, Logs, Model, Models, Names, OUTSIDE, Proposal, Registry,
-    Runtime, Simulator, Symmetry, Timer, View, Violation, Workload,
+    ActorId, Ctx, ExternalMessage, Group, Guidance, Logs, Model, Models, Names, OUTSIDE, Proposal, Registry,
+    Runtime, Serialized, Simulator, Symmetry, Timer, View, Violation, Workload, roles,
 };
 pub use demi_schemas as schemas;
 pub use demi_schemas::{Scenario, ScenarioError};

@@ -1,5 +1,7 @@
 //! What a handler may do besides changing its state: send, set timers, start and stop actors, fail.
 
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use demi_schemas::event::Via;
@@ -8,8 +10,7 @@ use crate::names::{ActorId, Names, OUTSIDE};
 
 /// A timer of one actor: what it is called, and how it behaves.
 ///
-/// An actor has at most one live timer of each name and key. A `&'static str` is the timer of that name with key 0
-/// that fires once.
+/// An actor has at most one live timer of each name and key. A text is the timer of that name with key 0 that fires once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timer {
     pub(crate) name: &'static str,
@@ -44,9 +45,53 @@ impl Timer {
     }
 }
 
+impl Timer {
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+}
+
 impl From<&'static str> for Timer {
     fn from(name: &'static str) -> Self {
         Timer::named(name)
+    }
+}
+
+/// How many names of timers there may be that a program makes up while it runs.
+pub const MOST_TIMER_NAMES: usize = 10_000;
+/// The name of a timer beyond those.
+const TOO_MANY: &str = "(one name of a timer too many)";
+
+impl Timer {
+    /// The timer of a name that is known only while the program runs; nothing where there are [`MOST_TIMER_NAMES`] others. Names stay in memory:
+    /// what tells timers of one sort apart is their key.
+    #[must_use]
+    pub fn called(name: &str) -> Option<Self> {
+        static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = names.get(name) {
+            return Some(Timer::named(known));
+        }
+        if names.len() == MOST_TIMER_NAMES {
+            return None;
+        }
+        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+        names.insert(name);
+        Some(Timer::named(name))
+    }
+}
+
+impl From<&String> for Timer {
+    fn from(name: &String) -> Self {
+        Timer::called(name).unwrap_or(Timer::named(TOO_MANY))
+    }
+}
+
+impl From<String> for Timer {
+    fn from(name: String) -> Self {
+        Timer::from(&name)
     }
 }
 
@@ -158,9 +203,16 @@ impl<Msg> Ctx<'_, Msg> {
     }
 
     /// Arms a timer of this actor; a live one of that name and key is cancelled first.
+    ///
+    /// A handler that makes up more names than [`MOST_TIMER_NAMES`] fails: see [`Timer::keyed`].
     pub fn set_timer(&mut self, timer: impl Into<Timer>, msg: Msg) {
-        let to = self.me;
-        self.effects.push(Effect::SetTimer { timer: timer.into(), to, msg });
+        let (to, timer) = (self.me, timer.into());
+        match timer.name {
+            TOO_MANY => self.crash(format!(
+                "more than {MOST_TIMER_NAMES} names of timers: use the key of a timer to tell them apart"
+            )),
+            _ => self.effects.push(Effect::SetTimer { timer, to, msg }),
+        }
     }
 
     /// Cancels the timer of this actor with that name and key, if it is live. A cancelled timer never fires.
@@ -183,5 +235,18 @@ impl<Msg> Ctx<'_, Msg> {
     pub fn crash(&mut self, reason: impl Into<String>) {
         *self.crash_reason = Some(reason.into());
         self.effects.push(Effect::Crash);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_timers_may_be_made_up() {
+        let request = 7;
+        let (made_up, known) = (Timer::from(format!("retry-{request}")), Timer::from("retry-7"));
+        assert_eq!(made_up, known);
+        assert!(std::ptr::eq(made_up.name, Timer::called("retry-7").unwrap().name), "one copy of each name");
     }
 }

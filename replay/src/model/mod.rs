@@ -20,6 +20,7 @@ mod ctx;
 mod guidance;
 mod logs;
 mod runtime;
+mod serialized;
 mod symmetry;
 mod view;
 mod workload;
@@ -28,10 +29,11 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 pub(crate) use self::ctx::Effect;
-pub use self::ctx::{Ctx, Inputs, Timer};
+pub use self::ctx::{Ctx, Inputs, MOST_TIMER_NAMES, Timer};
 pub use self::guidance::{Distance, Estimate, Guidance, Sees, Smaller, Waiting};
 pub use self::logs::{ExternalMessage, Logs};
 pub use self::runtime::{Duplicates, Runtime};
+pub use self::serialized::Serialized;
 pub use self::symmetry::Symmetry;
 pub use self::view::{Configuration, Memory, Status, View};
 pub use self::workload::{Proposal, Workload};
@@ -85,7 +87,7 @@ pub trait Model: Clone + Send + Sync + 'static {
         weight::of(state)
     }
 
-    /// How logs write what the model does. By default as `Debug` prints it.
+    /// How logs write what the model does. By default as `Debug` prints it; [`Serialized`] where serde can write messages and states.
     fn logs(&self) -> &dyn Logs<Self::State, Self::Msg> {
         &()
     }

@@ -36,7 +36,7 @@ fn blocks(text: &str) -> Vec<(usize, Vec<&str>)> {
 #[test]
 fn every_piece_of_code_is_part_of_an_example() {
     let chapter = read("../docs/writing-a-model.md");
-    let sources = [read("examples/token_ring.rs"), read("examples/registration.rs")];
+    let sources = ["token_ring", "registration", "lock"].map(|name| read(&format!("examples/{name}.rs")));
     let blocks = blocks(&chapter);
     assert!(blocks.len() >= 12, "{}", blocks.len());
     for (line, block) in blocks {

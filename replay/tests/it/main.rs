@@ -7,6 +7,9 @@
     reason = "a failed expectation is a failed test"
 )]
 
+#[path = "../../examples/lock.rs"]
+#[expect(dead_code, reason = "its main function is run by hand")]
+mod lock;
 #[path = "../../examples/registration.rs"]
 #[expect(dead_code, reason = "its main function is run by hand")]
 mod registration;
@@ -29,6 +32,7 @@ mod network_rules;
 mod raft_bound;
 mod raft_renaming;
 mod recorded;
+mod roles;
 mod spark;
 mod spark_cached;
 mod spark_model;
