@@ -2,6 +2,8 @@
 
 use clap::Subcommand;
 
+#[cfg(feature = "store")]
+use super::ingest_backup::{self, BackupArgs, RestoreArgs};
 #[cfg(feature = "daemon")]
 use super::ingest_daemon;
 #[cfg(feature = "store")]
@@ -14,8 +16,8 @@ use super::ingest_store::{self, RequeueArgs, StatusArgs};
 use super::ingest_without_daemon as ingest_daemon;
 #[cfg(not(feature = "store"))]
 use super::ingest_without_store::{
-    self as ingest_delete, self as ingest_load, self as ingest_store, DeleteArgs, LoadArgs, RequeueArgs,
-    StatusArgs,
+    self as ingest_backup, self as ingest_delete, self as ingest_load, self as ingest_store, BackupArgs,
+    DeleteArgs, LoadArgs, RequeueArgs, RestoreArgs, StatusArgs,
 };
 use super::{Outcome, ingest_parse};
 use demi_commands::ui::Ui;
@@ -47,6 +49,15 @@ pub enum IngestCommand {
     ///
     /// Deleted events do not count as missing, and reading the log again does not bring them back. No daemon may be writing to the system.
     Delete(DeleteArgs),
+    /// Copy a store as it is at one moment; a daemon may be writing into it.
+    ///
+    /// The backup is a store of its own, and what is read of the store is compared with its digests. A later backup into the same folder copies what is new.
+    Backup(BackupArgs),
+    /// Make a store of a backup, and tell the spools of its daemons.
+    ///
+    /// A spool has removed what was in the store. Frames that it still has are taken again; where some are gone, files are read again from where they
+    /// stood at the backup, and what came by a connection is named. What is in the store already is not added twice.
+    Restore(RestoreArgs),
     /// Show what a mapping makes of each line of a log, and store nothing.
     Parse(ingest_parse::ParseArgs),
     /// List the mappings that come with the program, or print one.
@@ -63,6 +74,8 @@ pub fn run(command: IngestCommand, ui: &Ui) -> Outcome {
         IngestCommand::Verify(args) => ingest_daemon::verify(&args, ui),
         IngestCommand::Requeue(args) => ingest_store::requeue(&args, ui),
         IngestCommand::Delete(args) => ingest_delete::delete(&args, ui),
+        IngestCommand::Backup(args) => ingest_backup::backup(&args, ui),
+        IngestCommand::Restore(args) => ingest_backup::restore(&args, ui),
         IngestCommand::Parse(args) => ingest_parse::parse(&args, ui),
         IngestCommand::Mappings(args) => ingest_parse::mappings(&args, ui),
     }

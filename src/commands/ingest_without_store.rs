@@ -18,6 +18,10 @@ pub type StatusArgs = LoadArgs;
 pub type RequeueArgs = LoadArgs;
 /// Arguments that nothing reads.
 pub type DeleteArgs = LoadArgs;
+/// Arguments that nothing reads.
+pub type BackupArgs = LoadArgs;
+/// Arguments that nothing reads.
+pub type RestoreArgs = LoadArgs;
 
 /// Runs `ingest load`.
 pub fn load(args: &LoadArgs, _: &Ui) -> Outcome {
@@ -37,5 +41,15 @@ pub fn requeue(args: &RequeueArgs, ui: &Ui) -> Outcome {
 
 /// Runs `ingest delete`.
 pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
+    load(args, ui)
+}
+
+/// Runs `ingest backup`.
+pub fn backup(args: &BackupArgs, ui: &Ui) -> Outcome {
+    load(args, ui)
+}
+
+/// Runs `ingest restore`.
+pub fn restore(args: &RestoreArgs, ui: &Ui) -> Outcome {
     load(args, ui)
 }

@@ -17,6 +17,8 @@ pub mod incomplete;
 pub mod infer;
 mod infer_text;
 pub mod ingest;
+#[cfg(feature = "store")]
+pub mod ingest_backup;
 #[cfg(feature = "daemon")]
 pub mod ingest_daemon;
 #[cfg(feature = "store")]

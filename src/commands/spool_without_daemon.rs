@@ -7,6 +7,24 @@ use demi_store::{Doomed, Store, Waiting};
 
 use super::left_out;
 
+/// What a spool was told of a restored store.
+#[derive(serde::Serialize)]
+pub struct Restored {
+    /// The last frame in the store.
+    pub committed: u64,
+    /// The last frame that had been in the store.
+    pub was_committed: u64,
+    /// Frames that will be taken again.
+    pub again: u64,
+    /// First and last of the frames that are gone.
+    pub lost: Option<(u64, u64)>,
+}
+
+/// Where the sources of a spool stand.
+pub fn saved_positions(_: &Path) -> Result<(u64, Vec<u8>), Box<dyn Error>> {
+    Err(left_out("ingest daemon", "daemon"))
+}
+
 /// A spool, which this build cannot read.
 pub enum Idle {}
 
@@ -22,6 +40,16 @@ impl Idle {
     /// Takes a spool for itself.
     pub fn take(_: &Path) -> Result<Idle, Box<dyn Error>> {
         Err(left_out("ingest daemon", "daemon"))
+    }
+
+    /// Its number.
+    pub fn id(&self) -> Result<u64, Box<dyn Error>> {
+        match *self {}
+    }
+
+    /// Tells it that the store is an earlier one.
+    pub fn restored(&self, _: &Store, _: Option<&[u8]>) -> Result<Restored, Box<dyn Error>> {
+        match *self {}
     }
 
     /// Adds the records that have to go.

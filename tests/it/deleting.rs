@@ -199,3 +199,78 @@ fn a_daemon_does_not_bring_back_what_was_deleted() {
     assert_eq!(complete(&store, "s"), [("bob".to_owned(), 21, 0, 1, 21)]);
     assert_eq!(table(&store), [("bob".to_owned(), 21)]);
 }
+
+#[test]
+fn a_running_daemon_deletes_what_is_too_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let d = folder.path().display();
+    fs::create_dir(folder.path().join("logs")).unwrap();
+    // Days of January are long over; what has no time is of no day, and what is of the year 2100 is not over yet.
+    let mut log = String::new();
+    for seq in 1..=10 {
+        log.push_str(&line("ada", seq, Some(seq as u32)));
+        log.push_str(&line("bob", seq, None));
+        log.push_str(&line("cid", seq, Some(1)).replace("2026-01-01", "2100-01-01"));
+    }
+    fs::write(folder.path().join("logs/1.jsonl"), &log).unwrap();
+    fs::create_dir(folder.path().join("others")).unwrap();
+    fs::write(folder.path().join("others/1.jsonl"), line("eve", 1, Some(1))).unwrap();
+    let config = |keep: &str| {
+        format!(
+            "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n\
+             [admin]\nlisten = \"127.0.0.1:0\"\n[daemon]\nlog = \"info\"\n\
+             [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.jsonl\"]\npoll_millis = 20\nscan_millis = 60\n\
+             [sources.others]\ntype = \"files\"\nsystem = \"t\"\npaths = [\"{d}/others/*.jsonl\"]\npoll_millis = 20\nscan_millis = 60\n{keep}"
+        )
+    };
+    let mut daemon = Daemon::with_config(folder.path(), &config(""));
+    daemon.start();
+    daemon.wait_for(30);
+    daemon.wait_until("the other system", || daemon.metric("events_written_total{system=\"t\"} ") >= 1);
+    daemon.stop();
+    let store = format!("{d}/store");
+    let mut daemon = Daemon::with_config(folder.path(), &config("[systems.s]\nkeep = \"30d\"\n"));
+    daemon.start();
+    daemon.wait_until("old events are gone", || daemon.metric("events_expired_total{system=\"s\"} ") >= 10);
+    // The daemon goes on, and what comes again does not come back.
+    let more = format!("{}{}{log}", line("ada", 11, None), line("bob", 11, None));
+    fs::write(folder.path().join("logs/2.jsonl"), more).unwrap();
+    daemon.wait_until("new events are there", || daemon.metric("events_written_total{system=\"s\"} ") >= 2);
+    daemon.stop();
+    let of = |actor: &str, events, first, last| (actor.to_owned(), events, 0, first, last);
+    assert_eq!(complete(&store, "s"), [of("ada", 1, 11, 11), of("bob", 11, 1, 11), of("cid", 10, 1, 10)]);
+    assert_eq!(complete(&store, "t"), [of("eve", 1, 1, 1)], "nothing says how long these are kept");
+    for day in fs::read_dir(folder.path().join("store/events/system=s")).unwrap().map(Result::unwrap) {
+        let over = day.file_name().to_string_lossy().starts_with("date=2026-01-");
+        assert!(
+            !over || fs::read_dir(day.path()).unwrap().next().is_none(),
+            "files of a day that is over: {day:?}"
+        );
+    }
+}
+
+#[test]
+fn how_long_events_are_kept_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let d = folder.path().display();
+    fs::create_dir(folder.path().join("logs")).unwrap();
+    let path = folder.path().join("demi.toml");
+    for (keep, said) in [
+        (
+            "[systems.s]\nkeep = \"30 days\"",
+            "keep must be days or weeks, as \"30d\" or \"12w\", got '30 days'",
+        ),
+        ("[systems.s]\nkeep = \"0d\"", "got '0d'"),
+        ("[systems.s]\nkeep = \"\u{e9}\"", "got '\u{e9}'"),
+        ("[systems.s]\nkep = \"1d\"", "unknown key 'kep': did you mean 'keep'?"),
+        ("[systems.t]\nkeep = \"1d\"", "no source brings events of system 't'"),
+    ] {
+        let config = format!(
+            "[store]\ndir = \"{d}/store\"\n[spool]\ndir = \"{d}/spool\"\n\
+             [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.jsonl\"]\n{keep}\n"
+        );
+        fs::write(&path, config).unwrap();
+        let (code, _, error) = output(&["ingest", "validate", path.to_str().unwrap()]);
+        assert!(code == 2 && error.contains(said), "{keep}: {error}");
+    }
+}

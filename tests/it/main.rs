@@ -10,6 +10,7 @@
 )]
 
 mod amplification;
+mod backups;
 mod bad_input;
 mod built_of_logs;
 mod command_line;

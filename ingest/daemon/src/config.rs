@@ -20,7 +20,7 @@ use super::batch::OF_MONITORS;
 use super::incidents::{IncidentsConfig, ReceiverConfig};
 use super::monitors::MonitorConfig;
 use super::net::security::{ListenConfig, Secret};
-pub use super::sections::{DaemonConfig, SpoolConfig, StoreConfig};
+pub use super::sections::{DaemonConfig, Keep, SpoolConfig, StoreConfig, SystemConfig};
 use super::sources::{Limits, SourceKind, files};
 use demi_formats::Redaction;
 use demi_incidents::models::Models;
@@ -44,6 +44,8 @@ pub struct Config {
     pub redact: Option<Arc<Redaction>>,
     /// `[sources.NAME]`, by name.
     pub sources: BTreeMap<String, SourceConfig>,
+    /// `[systems.NAME]`, by name.
+    pub systems: BTreeMap<String, SystemConfig>,
     /// `[monitors.NAME]`, by name.
     pub monitors: BTreeMap<String, MonitorConfig>,
     /// `[incidents]`: violations as incidents.
@@ -98,6 +100,7 @@ impl Config {
             "daemon",
             "redact",
             "sources",
+            "systems",
             "monitors",
             "incidents",
             "models",
@@ -123,6 +126,8 @@ impl Config {
             let config = source(&name, value, &env)?;
             sources.insert(name, config);
         }
+        let systems: BTreeMap<String, SystemConfig> =
+            optional("systems", root.remove("systems"))?.unwrap_or_default();
         let monitors = monitors(root.remove("monitors"), &env)?;
         let mut incidents: Option<IncidentsConfig> = optional("incidents", root.remove("incidents"))?;
         if let Some(incidents) = &mut incidents {
@@ -144,6 +149,7 @@ impl Config {
             daemon,
             redact,
             sources,
+            systems,
             monitors,
             incidents,
             models,
@@ -164,18 +170,14 @@ impl Config {
         if self.sources.is_empty() {
             return Err(refuse("sources", "there is none: add a table [sources.NAME] with type and system"));
         }
+        for name in self.systems.keys() {
+            self.brought(&format!("systems.{name}"), name)?;
+        }
         let mut watched: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, monitor) in &self.monitors {
             let title = format!("monitors.{name}");
             monitor.check().map_err(|reason| refuse(&title, reason))?;
-            if !self.sources.values().any(|source| source.system == monitor.system) {
-                let systems = self.sources.values().map(|source| source.system.as_str());
-                let hint = demi_common::hint::did_you_mean(&monitor.system, systems);
-                return Err(refuse(
-                    &title,
-                    format!("no source brings events of system '{}'{hint}", monitor.system),
-                ));
-            }
+            self.brought(&title, &monitor.system)?;
             if let Some(other) = watched.insert(&monitor.system, name) {
                 let reason = format!("system '{}' is watched by [monitors.{other}] already", monitor.system);
                 return Err(refuse(&title, reason));
@@ -222,6 +224,22 @@ impl Config {
             return Err(refuse("spool", "segment_bytes must be from 1 to a quarter of max_bytes"));
         }
         Ok(())
+    }
+
+    /// Whether a source brings events of a system that a table is about.
+    fn brought(&self, table: &str, system: &str) -> Result<(), ConfigError> {
+        if self.sources.values().any(|source| source.system == system) {
+            return Ok(());
+        }
+        let systems = self.sources.values().map(|source| source.system.as_str());
+        let hint = demi_common::hint::did_you_mean(system, systems);
+        Err(refuse(table, format!("no source brings events of system '{system}'{hint}")))
+    }
+
+    /// How long events of a system are kept; for ever where nothing says it.
+    #[must_use]
+    pub fn keep(&self, system: &str) -> Option<Keep> {
+        self.systems.get(system).and_then(|system| system.keep).or(self.store.keep)
     }
 
     /// `seal_millis` as a duration.

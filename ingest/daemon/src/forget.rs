@@ -46,6 +46,16 @@ impl Idle {
         Ok(Idle { dir: dir.clone(), disk, _lock: take_lock(spool)? })
     }
 
+    /// Where it is.
+    pub(super) fn dir(&self) -> &str {
+        &self.dir
+    }
+
+    /// Its disk.
+    pub(super) fn disk(&self) -> &Folder {
+        &self.disk
+    }
+
     /// Adds the records that have to go and are not in the store yet.
     ///
     /// # Errors

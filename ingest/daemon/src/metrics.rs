@@ -80,6 +80,8 @@ pub struct Metrics {
     pub events_duplicate: Family<SystemLabel, Counter>,
     /// Events that are stamped earlier than the event before them in their actor's log, by system.
     pub backward_stamps: Family<SystemLabel, Counter>,
+    /// Events that were deleted since they were too old, by system.
+    pub events_expired: Family<SystemLabel, Counter>,
     /// Lines put in quarantine, by reason.
     pub events_rejected: Family<ReasonLabel, Counter>,
     /// Missing positions between the first and the last of each actor.
@@ -136,6 +138,7 @@ impl Default for Metrics {
             events_written: Family::default(),
             events_duplicate: Family::default(),
             backward_stamps: Family::default(),
+            events_expired: Family::default(),
             events_rejected: Family::default(),
             sequence_gaps: Family::default(),
             taken: Default::default(),
@@ -183,6 +186,7 @@ impl Metrics {
             "Events stamped earlier than the event before them in their actor's log",
             self.backward_stamps.clone(),
         );
+        r.register("events_expired", "Events deleted as too old", self.events_expired.clone());
         r.register("events_rejected", "Lines put in quarantine", self.events_rejected.clone());
         r.register("sequence_gaps", "Missing positions of an actor", self.sequence_gaps.clone());
         r.register("actors", "Actors that are known, each incarnation counted", self.actors.clone());

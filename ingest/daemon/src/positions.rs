@@ -57,13 +57,27 @@ impl Positions {
         }
         let mut bytes = vec![0; disk.len(FILE).map_err(io)? as usize];
         let got = disk.read_at(FILE, 0, &mut bytes).map_err(io)?;
+        Positions::from_text(&bytes[..got])
+    }
+
+    /// Reads the text of a checkpoint.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn from_text(text: &[u8]) -> Result<Self, SpoolError> {
         let no_spool = |reason: String| SpoolError::NoSpool { name: FILE.to_owned(), reason };
-        let read: Positions = serde_json::from_slice(&bytes[..got])
+        let read: Positions = serde_json::from_slice(text)
             .map_err(|e| no_spool(format!("the saved positions are damaged: {e}")))?;
         if read.format != FORMAT {
             return Err(no_spool(format!("these are '{}', this version reads '{FORMAT}'", read.format)));
         }
         Ok(read)
+    }
+
+    /// The same positions, as this version writes them.
+    #[must_use]
+    pub fn of_this_format(self) -> Self {
+        Positions { format: FORMAT.to_owned(), ..self }
     }
 
     /// Takes in the updates of the frame `lsn`, unless they are in it.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use chrono::{Days, NaiveDate};
 use demi_store::fs::PRIVATE;
-
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -35,6 +35,40 @@ impl<'de> Deserialize<'de> for FolderMode {
     }
 }
 
+/// How long events are kept: whole days, as `"30d"` or `"12w"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep(u32);
+
+impl Keep {
+    /// The first day (UTC) whose events are kept on a day.
+    #[must_use]
+    pub fn since(self, today: NaiveDate) -> NaiveDate {
+        today.checked_sub_days(Days::new(u64::from(self.0))).unwrap_or(NaiveDate::MIN)
+    }
+}
+
+impl<'de> Deserialize<'de> for Keep {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let (number, unit) = text.split_at(text.len() - usize::from(text.ends_with(['d', 'w'])));
+        let days = match (number.parse::<u32>(), unit) {
+            (Ok(days @ 1..), "d") => Some(days),
+            (Ok(weeks @ 1..), "w") => weeks.checked_mul(7),
+            _ => None,
+        };
+        let wrong = || format!("keep must be days or weeks, as \"30d\" or \"12w\", got '{text}'");
+        days.map(Keep).ok_or_else(|| D::Error::custom(wrong()))
+    }
+}
+
+/// `[systems.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SystemConfig {
+    /// How long its events are kept. By default as `[store]` says.
+    pub keep: Option<Keep>,
+}
+
 /// `[store]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +96,10 @@ pub struct StoreConfig {
     /// How long files that are no longer part of the tables are kept for readers, in hours. Default 168.
     #[serde(default = "keep_removed_hours")]
     pub keep_removed_hours: u64,
+    /// How long events are kept, as `"30d"`: those of earlier days (UTC, by their own time) are deleted, once an hour. By default for ever. Events without a
+    /// time stay.
+    #[serde(default)]
+    pub keep: Option<Keep>,
     /// Bytes that are held beside the tables for commits to a full disk; 0 holds none. Default 64 MiB.
     #[serde(default = "reserve_bytes")]
     pub reserve_bytes: u64,

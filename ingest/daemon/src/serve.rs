@@ -421,12 +421,14 @@ impl Opened {
             config.sources.values().map(|s| Arc::from(s.system.as_str())).collect();
         systems.sort();
         systems.dedup();
+        let keep = systems.iter().filter_map(|name| Some((name.clone(), config.keep(name)?))).collect();
         let settings = Settings {
             store: config.store.dir.clone(),
             files,
             spool: spool.id(),
             scratch: config.spool.dir.clone(),
             systems,
+            keep,
             max_line_bytes: config.limits.line_bytes,
             seal_rows: config.store.seal_rows,
             seal_bytes: config.store.seal_bytes,

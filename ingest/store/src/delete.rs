@@ -93,6 +93,19 @@ pub fn delete(
     waiting: &Waiting,
 ) -> Result<Deletion, StoreError> {
     let _lock = store.lock(system)?;
+    delete_locked(store, system, doomed, waiting)
+}
+
+/// As [`delete`], for who holds the [lock](Store::lock) of the system.
+///
+/// # Errors
+/// When the store cannot be read or written.
+pub fn delete_locked(
+    store: &mut Store,
+    system: &str,
+    doomed: &Doomed,
+    waiting: &Waiting,
+) -> Result<Deletion, StoreError> {
     store.refresh()?;
     // Without a word on what is to go, nothing goes.
     let nothing = doomed.is_nothing();

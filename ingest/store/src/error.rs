@@ -48,6 +48,14 @@ pub enum StoreError {
         /// Where it was looked for.
         dir: String,
     },
+    /// A backup cannot be made or read.
+    #[error("{}: {reason}", path.display())]
+    Backup {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A file is where the store's folder should be.
     #[error("{dir} is a file, and a store is a folder: name another place, or move the file away")]
     NoFolder {

@@ -66,9 +66,9 @@ pub mod writing;
 #[cfg(feature = "delta")]
 pub use completeness::{CompletenessRow, completeness, status};
 #[cfg(feature = "delta")]
-pub use delete::{Deletion, Doomed, Waiting, delete};
+pub use delete::{Deletion, Doomed, Waiting, delete, delete_locked};
 #[cfg(feature = "delta")]
-pub use delta::{Store, quarantined};
+pub use delta::{Copied, Store, back_up, quarantined, restore};
 pub use error::StoreError;
 pub use gather::Gathered;
 pub use intervals::IntervalSet;

@@ -8,6 +8,7 @@ mod completeness;
 mod gauges;
 mod parse;
 pub(crate) mod progress;
+mod retention;
 mod session;
 mod system;
 mod upkeep;
@@ -25,6 +26,7 @@ use session::Session;
 
 use super::backoff::Backoff;
 use super::codec::CodecError;
+use super::config::Keep;
 use super::metrics::Metrics;
 use super::monitors::{Feed, Feeds, Turn, Waits};
 use super::positions::Positions;
@@ -57,6 +59,8 @@ pub struct Settings {
     pub scratch: PathBuf,
     /// The systems of the configured sources.
     pub systems: Vec<Arc<str>>,
+    /// How long events of systems are kept that are not kept for ever.
+    pub keep: BTreeMap<Arc<str>, Keep>,
     /// Longest line that is parsed, in bytes.
     pub max_line_bytes: usize,
     /// Rows after which a commit is made.
@@ -117,7 +121,8 @@ pub enum CommitError {
     /// The store is not the one that was committed to.
     #[error(
         "{store}: this store ends at frame {committed} of the spool, but frames up to {released} were committed and \
-         removed from the spool: is it another store, or an older copy? (to begin anew, move the spool's folder away)"
+         removed from the spool: is it another store, or an older copy? (where it was restored, tell the spool: demi-lineage ingest restore --store \
+         STORE --spool SPOOL)"
     )]
     OtherStore {
         /// Where it is.
@@ -130,6 +135,9 @@ pub enum CommitError {
     /// A monitor began again, and wants frames that were read before.
     #[error("a monitor reads again what it has not written down")]
     MonitorAgain,
+    /// Events are too old to be kept.
+    #[error("events are too old to be kept")]
+    Expired,
     /// A thread ended without saying why.
     #[error("the parsing thread ended unexpectedly")]
     ParserLost,
@@ -170,21 +178,15 @@ pub(super) fn spawn<D: Disk>(
             let lost = match Task::caught(|| run.session(&new_reader, &mut positions)) {
                 Ok(Ok(())) => return,
                 Ok(Err(CommitError::MonitorAgain)) => continue,
+                Ok(Err(CommitError::Expired)) => match retention::delete(&settings, &metrics) {
+                    Ok(()) => continue,
+                    Err(error) => run.failed(&error.into()),
+                },
                 Err(panic) => panic,
                 Ok(Err(error @ (CommitError::ParserLost | CommitError::Store(StoreError::WriterLost)))) => {
                     error.to_string()
                 }
-                Ok(Err(error)) => {
-                    metrics.commit_failures.inc();
-                    metrics.store_failing.set(1);
-                    let cause = std::error::Error::source(&error).map(ToString::to_string);
-                    tracing::error!(%error, cause, "cannot commit; trying again");
-                    if is_full(&error) && settings.reserve.give_up() {
-                        tracing::warn!("the store's disk is full: sources wait until there is room again");
-                        continue;
-                    }
-                    String::new()
-                }
+                Ok(Err(error)) => run.failed(&error),
             };
             // A defect, not a disk that may be well again.
             if !lost.is_empty() {
@@ -223,6 +225,18 @@ struct Run<'a, D> {
 }
 
 impl<D: Disk> Run<'_, D> {
+    /// Tells of a failure of the store or the disk, which may pass.
+    fn failed(&self, error: &CommitError) -> String {
+        self.metrics.commit_failures.inc();
+        self.metrics.store_failing.set(1);
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::error!(%error, cause, "cannot commit; trying again");
+        if is_full(error) && self.settings.reserve.give_up() {
+            tracing::warn!("the store's disk is full: sources wait until there is room again");
+        }
+        String::new()
+    }
+
     /// Commits until the end of the spool. `positions` is brought up to date with each commit.
     fn session(
         &self,
@@ -271,6 +285,7 @@ impl<D: Disk> Run<'_, D> {
             at.map_or(0, |at| turns[at])
         };
         let mut upkeep = upkeep::Upkeep::new(self.settings);
+        let mut retention = retention::Retention::new();
         let (mut whole, mut idle) = (true, false);
         while !self.give_up.load(Ordering::Relaxed) {
             self.tasks.may_break("committer");
@@ -282,6 +297,11 @@ impl<D: Disk> Run<'_, D> {
                 session.commit()?;
                 self.release(session, positions, told)?;
                 upkeep.run(session, self.metrics, self.has_room())?;
+            }
+            if whole && retention.is_due(session, self.settings)? {
+                session.commit()?;
+                self.release(session, positions, told)?;
+                return Err(CommitError::Expired);
             }
             idle = false;
             // A frame is committed whole: between its chunks nothing else is done.

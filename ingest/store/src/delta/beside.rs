@@ -13,7 +13,7 @@ use crate::StoreError;
 pub(super) const COMPLETENESS: &str = "completeness";
 /// What earlier versions called it; a store that has it keeps it.
 pub(super) const COMPLETENESS_BEFORE: &str = "ledger";
-const DELETED: &str = "deleted";
+pub(super) const DELETED: &str = "deleted";
 
 impl Store {
     /// The table of completeness, which a daemon keeps, and its folder; `None` if it is not there.
@@ -42,7 +42,7 @@ impl Store {
         self.writer(DELETED, &self.open_deleted(true)?)
     }
 
-    fn open_deleted(&self, create: bool) -> Result<DeltaTable, StoreError> {
+    pub(super) fn open_deleted(&self, create: bool) -> Result<DeltaTable, StoreError> {
         let place = Place { store: &self.dir, table: DELETED, files: &self.files };
         place.open(&self.runtime, create, tables::store_deleted(), &["system"], "actor,incarnation")
     }
@@ -51,7 +51,7 @@ impl Store {
         if is_table(&self.dir.join(COMPLETENESS_BEFORE)) { COMPLETENESS_BEFORE } else { COMPLETENESS }
     }
 
-    fn open_completeness(&self, name: &str, create: bool) -> Result<DeltaTable, StoreError> {
+    pub(super) fn open_completeness(&self, name: &str, create: bool) -> Result<DeltaTable, StoreError> {
         let place = Place { store: &self.dir, table: name, files: &self.files };
         place.open(&self.runtime, create, tables::store_completeness(), &[], "incarnation")
     }

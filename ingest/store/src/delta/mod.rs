@@ -1,5 +1,6 @@
 //! The event store: two Delta tables in one directory.
 
+mod backup;
 mod beside;
 mod check;
 mod commit_sum;
@@ -32,6 +33,7 @@ use crate::quarantined::{Quarantined, counted};
 use crate::{StoreError, check_system_name};
 use open::{Place, check_version, is_table};
 
+pub use backup::{Copied, back_up, restore};
 pub use compact::{SmallFiles, merge, vacuum};
 pub use table::{Gone, TableWriter, table_error};
 

@@ -1,0 +1,178 @@
+//! Backups of stores, and what becomes of a daemon whose store is restored.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::support::kill::daemon::Daemon;
+use assert_cmd::Command;
+use serde_json::{Value, json};
+
+fn output(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn demi(arguments: &[&str]) -> Value {
+    let (code, told, error) = output(arguments);
+    assert_eq!(code, 0, "{arguments:?}: {told}{error}");
+    serde_json::from_str(&told).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {told}{error}"))
+}
+
+fn lines(actor: &str, seqs: std::ops::RangeInclusive<u64>) -> String {
+    let line =
+        |seq| json!({ "actor": actor, "seq": seq, "kind": "local", "payload": format!("{actor} {seq}") });
+    seqs.map(|seq| format!("{}\n", line(seq))).collect()
+}
+
+/// All events of a store, as a question in SQL tells them.
+fn events(store: &str) -> String {
+    let (code, told, error) = output(&[
+        "query",
+        store,
+        "--system",
+        "s",
+        "--format",
+        "jsonl",
+        "--sql",
+        "SELECT actor, seq, payload FROM events ORDER BY actor, seq",
+    ]);
+    assert_eq!(code, 0, "{error}");
+    told
+}
+
+#[test]
+fn a_backup_is_a_store_and_grows_by_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (store, backup) = (at("store"), at("backup"));
+    let load = |text: String| {
+        fs::write(at("log.jsonl"), text).unwrap();
+        demi(&["ingest", "load", "--store", &store, "--system", "s", &at("log.jsonl"), "--json"]);
+    };
+    let back_up = || demi(&["ingest", "backup", "--store", &store, "--out", &backup, "--json"]);
+    load(lines("ada", 1..=50));
+    let first = back_up();
+    assert_eq!(first["there"], 0);
+    let then = events(&store);
+    assert_eq!(events(&backup), then);
+    load(lines("bob", 1..=50) + "no record\n");
+    let second = back_up();
+    assert!(second["there"].as_u64() >= first["files"].as_u64().map(|files| files - 2), "{first} {second}");
+    assert_eq!(events(&backup), events(&store));
+    assert_ne!(events(&backup), then);
+    // What is deleted is gone from the next backup.
+    demi(&["ingest", "delete", "--store", &store, "--system", "s", "--actor", "ada", "--json"]);
+    assert!(back_up()["removed"].as_u64() >= Some(1));
+    assert_eq!(events(&backup), events(&store));
+    let status = |store: &str| output(&["ingest", "status", "--store", store, "--json"]).1.replace(store, "");
+    assert_eq!(status(&backup), status(&store));
+    let restored = at("restored");
+    demi(&["ingest", "restore", &backup, "--store", &restored, "--json"]);
+    assert_eq!((events(&restored), status(&restored)), (events(&store), status(&store)));
+    assert!(!Path::new(&at("restored/backup.json")).exists());
+}
+
+#[test]
+fn nothing_of_somebody_else_is_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for store in ["one", "two"] {
+        fs::write(at("log.jsonl"), lines(store, 1..=3)).unwrap();
+        demi(&["ingest", "load", "--store", &at(store), "--system", "s", &at("log.jsonl"), "--json"]);
+    }
+    let refused = |arguments: &[&str], said: &str| {
+        let (code, _, error) = output(arguments);
+        assert!(code == 2 && error.contains(said), "{arguments:?}: {code} {error}");
+    };
+    fs::create_dir(at("mine")).unwrap();
+    fs::write(at("mine/thesis.txt"), "mine").unwrap();
+    refused(&["ingest", "backup", "--store", &at("one"), "--out", &at("mine")], "neither empty nor a backup");
+    demi(&["ingest", "backup", "--store", &at("one"), "--out", &at("backup"), "--json"]);
+    refused(
+        &["ingest", "backup", "--store", &at("two"), "--out", &at("backup")],
+        "a backup of another store",
+    );
+    refused(&["ingest", "backup", "--store", &at("one"), "--out", &at("one/backup")], "lie in each other");
+    refused(&["ingest", "restore", &at("backup"), "--store", &at("two")], "absent or empty");
+    refused(&["ingest", "restore", &at("mine"), "--store", &at("new")], "no event store");
+    // A manifest that names files outside removes none.
+    let text = fs::read_to_string(at("backup/backup.json")).unwrap();
+    let mut manifest: Value = serde_json::from_str(&text).unwrap();
+    manifest["files"].as_array_mut().unwrap().push("../mine/thesis.txt".into());
+    fs::write(at("backup/backup.json"), manifest.to_string()).unwrap();
+    demi(&["ingest", "backup", "--store", &at("one"), "--out", &at("backup"), "--json"]);
+    assert_eq!(fs::read_to_string(at("mine/thesis.txt")).unwrap(), "mine");
+    // A damaged file is not copied as if it were none.
+    let data = fs::read_dir(at("two/events/system=s")).unwrap().map(|day| day.unwrap().path());
+    let data = data.flat_map(|day| fs::read_dir(day).unwrap()).next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&data).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&data, bytes).unwrap();
+    refused(&["ingest", "backup", "--store", &at("two"), "--out", &at("other")], "damaged");
+}
+
+#[test]
+fn a_daemon_goes_on_with_a_store_that_was_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let d = folder.path().display().to_string();
+    let at = |name: &str| format!("{d}/{name}");
+    fs::create_dir(at("logs")).unwrap();
+    let config = format!(
+        "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\nmax_bytes = 80000000\nsegment_bytes = 2000\n\
+         [admin]\nlisten = \"127.0.0.1:0\"\n\
+         [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.jsonl\"]\npoll_millis = 20\nscan_millis = 50\n"
+    );
+    let append = |text: &str| {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(at("logs/1.jsonl")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    let mut daemon = Daemon::with_config(folder.path(), &config);
+    append(&lines("ada", 1..=40));
+    daemon.start();
+    daemon.wait_for(40);
+    // While it runs.
+    demi(&[
+        "ingest",
+        "backup",
+        "--store",
+        &at("store"),
+        "--spool",
+        &at("spool"),
+        "--out",
+        &at("backup"),
+        "--json",
+    ]);
+    for part in 1..=20 {
+        append(&lines("bob", part * 10 - 9..=part * 10));
+        daemon.wait_for(40 + part * 10);
+    }
+    let (code, _, error) = output(&["ingest", "restore", "--store", &at("store"), "--spool", &at("spool")]);
+    assert!(code == 2 && error.contains("spool"), "a daemon uses it: {error}");
+    daemon.stop();
+    let whole = events(&at("store"));
+    fs::remove_dir_all(at("store")).unwrap();
+    let restored = demi(&[
+        "ingest",
+        "restore",
+        &at("backup"),
+        "--store",
+        &at("store"),
+        "--spool",
+        &at("spool"),
+        "--json",
+    ]);
+    let spool = &restored["spools"][0];
+    assert!(spool["was_committed"].as_u64() > spool["committed"].as_u64(), "{restored}");
+    assert!(spool["lost"].is_array(), "the spool has removed what was in the store: {restored}");
+    assert_ne!(events(&at("store")), whole);
+    daemon.start();
+    append(&lines("cid", 1..=1));
+    daemon.wait_for(241);
+    daemon.stop();
+    let now = events(&at("store"));
+    assert_eq!(now.lines().filter(|line| !line.contains("cid")).count(), 240);
+    assert!(now.starts_with(&whole), "all that was there, once");
+}
