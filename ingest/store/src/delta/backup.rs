@@ -222,11 +222,13 @@ impl Copying<'_> {
         let target = self.to.join(name);
         let length = fs::metadata(path).map_err(failed(path, "read this file"))?.len();
         if fs::metadata(&target).is_ok_and(|there| there.len() == length) {
-            return Ok(self.took(name, length, true));
+            self.took(name, length, true);
+            return Ok(());
         }
         let opened = file.open().map_err(failed(path, "read this file"))?;
         self.put(name, opened.from(0))?;
-        Ok(self.took(name, length, false))
+        self.took(name, length, false);
+        Ok(())
     }
 
     /// Copies what of a table's log is not behind its version: checkpoints first, then commits in their order, then what names the last checkpoint.
@@ -269,8 +271,8 @@ impl Copying<'_> {
         let mut names: Vec<_> = listed.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
         names.sort_unstable();
         // What is in the making is no part of it yet.
-        let whole = names.into_iter().filter(|name| !name.to_string_lossy().starts_with(".demi-new-"));
-        whole.map(|inner| self.tree(&name.join(inner))).collect()
+        let mut whole = names.into_iter().filter(|name| !name.to_string_lossy().starts_with(".demi-new-"));
+        whole.try_for_each(|inner| self.tree(&name.join(inner)))
     }
 
     /// Copies a file, unless one of its length is there; one that `may_change` also if that is older.
@@ -291,7 +293,8 @@ impl Copying<'_> {
         if !same {
             self.put(name, opened)?;
         }
-        Ok(self.took(name, source.len(), same))
+        self.took(name, source.len(), same);
+        Ok(())
     }
 
     fn put(&self, name: &Path, mut content: impl Read) -> Result<(), StoreError> {
