@@ -137,7 +137,8 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         let engine = &mut self.reducer.engine;
         let [raw, thinned] = [recording, thinned].map(|witness| witness.acts.clone());
         let reduced = self.reducer.best.acts.clone();
-        let mut problem = Problem { raw, thinned, reduced, begun: true, ..(*engine.problem).clone() };
+        let paid = engine.paid();
+        let mut problem = Problem { raw, thinned, reduced, begun: true, paid, ..(*engine.problem).clone() };
         if engine.bound().is_none() {
             problem.pattern_database = search::pattern_database(engine, &problem.raw).map(Arc::new);
         }
@@ -166,7 +167,10 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
 
     fn purse(&self) -> Purse {
         let (meter, budget) = (&self.reducer.engine.meter, self.reducer.engine.problem.options.budget);
-        Purse { budget, began: self.began, replays: meter.replays, executed: meter.executed }
+        let problem = &self.reducer.engine.problem;
+        let billed = problem.sim.model().runtime().is_billed();
+        let replay = billed.then(|| problem.replay_cost());
+        Purse { budget, began: self.began, replays: meter.replays, executed: meter.executed, replay }
     }
 
     /// Runs one turn of the plan.

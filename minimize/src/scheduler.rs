@@ -55,6 +55,8 @@ pub struct Purse {
     pub replays: u64,
     /// Deliveries executed so far.
     pub executed: u64,
+    /// What a replay may cost in deliveries, where processes answer.
+    pub replay: Option<u64>,
 }
 
 impl Purse {
@@ -84,7 +86,10 @@ impl Purse {
                 let left = deadline.left().map_or(left, |most| left.min(most.as_secs_f64()));
                 Budget::Seconds(left * part * threads.clamp(1, of) as f64 / of as f64)
             }
-            Budget::Replays(n) => Budget::Replays(part_of(n, self.replays)),
+            Budget::Replays(n) => {
+                let cost = self.replay.map_or(0, |replay| self.executed.div_ceil(replay.max(1)));
+                Budget::Replays(part_of(n, self.replays.max(cost)))
+            }
             Budget::States(n) => Budget::States(part_of(n, self.executed)),
         }
     }

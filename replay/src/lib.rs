@@ -3,6 +3,7 @@
 //! A [`Model`] says how actors react; a [`Simulator`] runs it on [`World`]s, one delivery at a time; a schedule
 //! says which. Nothing in a run depends on clocks, addresses, hash seeds or threads.
 
+pub mod bill;
 pub mod fingerprint;
 pub mod follow;
 pub mod fuzz;

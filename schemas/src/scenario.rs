@@ -157,8 +157,9 @@ pub struct ProcessSettings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FuzzSettings {
-    /// How many client messages are sent in a run.
-    pub client_messages: u32,
+    /// How many client messages are sent in a run. Where absent, 20, and more in long runs of programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_messages: Option<u32>,
     /// When they are sent: before the first delivery, or once the model's named condition holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_for: Option<String>,
@@ -179,8 +180,9 @@ pub struct FuzzSettings {
     pub clock_drift: f64,
     /// Probability that a drawn timer is put back.
     pub timer_putback: f64,
-    /// Order of deliveries: `random`, `priorities` (PCT-like) or `bursts`.
-    pub strategy: Strategy,
+    /// Order of deliveries: `random`, `priorities` (PCT-like), `bursts` or `mixed`. Where absent, `random` for models and `mixed` for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
     /// Number of priority changes of the `priorities` strategy.
     pub priority_changes: u32,
     /// What a test driver does in every run, in this order, each thing as soon as the one before is done.
@@ -230,7 +232,7 @@ pub enum ProgramStep {
 impl Default for FuzzSettings {
     fn default() -> Self {
         FuzzSettings {
-            client_messages: 20,
+            client_messages: None,
             wait_for: None,
             weight_client: 1.0,
             weight_crash: 0.0,
@@ -240,10 +242,18 @@ impl Default for FuzzSettings {
             weight_duplicate: 1.0,
             clock_drift: 1.0,
             timer_putback: 0.0,
-            strategy: Strategy::Random,
+            strategy: None,
             priority_changes: 3,
             program: Vec::new(),
         }
+    }
+}
+
+impl FuzzSettings {
+    /// How many client messages are sent in a run, where the model asks for no other number.
+    #[must_use]
+    pub fn client_messages(&self) -> u32 {
+        self.client_messages.unwrap_or(20)
     }
 }
 

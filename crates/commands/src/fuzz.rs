@@ -194,7 +194,6 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     }
 
     let mut summary = summarize(&args, &scenario, found.as_ref(), made);
-    summary.programs = models.programs();
     if let Some(found) = &found {
         let mut files = files(found, text, &summary)?;
         files.extend(program::history(&scenario, &found.schedule));
@@ -203,6 +202,8 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         write_folder(&args.out, Kind::Fuzzed, &[&args.scenario], &files)?;
         permission::wrote(&args.out, &scenario, ui);
     }
+    // How many processes there were is up to chance, and files of one seed are always the same.
+    summary.programs = models.programs();
     if args.json {
         ui.json(&summary)?;
     } else {

@@ -41,7 +41,7 @@ impl Visitor for Task<'_> {
     type Output = Result<Explored, SceneError>;
 
     fn visit<M: Model>(self, mut sim: Simulator<M>) -> Self::Output {
-        let clients = self.0.fuzz.as_ref().map_or(0, |fuzz| fuzz.client_messages).min(CLIENTS);
+        let clients = self.0.fuzz.as_ref().map_or(0, |fuzz| fuzz.client_messages()).min(CLIENTS);
         let (scene, first) = Scene::of(&mut sim, self.0, Some(clients), 1)?;
         let options = ExploreOptions { jobs: self.2, ..ExploreOptions::default() };
         explore(&mut sim, (&scene, first), self.1, options, &mut |_| true)

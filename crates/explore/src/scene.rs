@@ -67,7 +67,7 @@ impl Scene {
     ) -> Result<(Scene, Moment<M>), SceneError> {
         let settings = fuzz::settings(scenario)?;
         let program = Program::new(sim, &settings.program)?;
-        let count = u64::from(clients.unwrap_or(settings.client_messages));
+        let count = u64::from(clients.unwrap_or(settings.client_messages()));
         let mut before = Vec::new();
         if !sim.model().runtime().starts_by_itself() {
             before.extend(sim.model().actors().iter().map(|&actor| Choice::Start(actor)));

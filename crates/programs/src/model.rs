@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use demi_replay::model::Smaller;
 use demi_replay::{
     ActorId, Ctx, Duplicates, ExternalMessage, Guidance, Logs, Model, Names, Proposal, Runtime, Timer, View,
-    Violation, guard,
+    Violation, bill, guard,
 };
 use demi_schemas::event::{TimerInfo, Via};
 use demi_schemas::scenario::Mask;
@@ -18,11 +18,13 @@ use crate::history::History;
 use crate::lines::{INIT, Lines, Message};
 use crate::nodes::{Input, Local, Nodes, Root};
 use crate::services::{Part, REPLICAS, SERVICES, Sent, Service};
-use crate::settle::settle;
+use crate::settle::{Settled, settle};
 use crate::workloads::Workload;
 
 /// The timer that lets the clock of a node go on.
 const CLOCK: Timer = Timer::named("clock").repeating();
+/// Steps that take about as long as the start of a process.
+const START: u64 = 50;
 /// What is there in the end is looked at where nobody waits for an answer, or each time that so many operations were done.
 const OFTEN: usize = 4;
 
@@ -85,7 +87,7 @@ pub(crate) struct Shared {
     /// Whether a node that is killed keeps its files.
     pub(crate) keeps: bool,
     /// What was read in the end of a configuration, by its digest.
-    pub(crate) settled: Mutex<FxHashMap<u128, Option<Vec<Value>>>>,
+    pub(crate) settled: Mutex<FxHashMap<u128, Settled>>,
 }
 
 impl Shared {
@@ -190,6 +192,7 @@ impl ProgramModel {
             *state = State::Lost;
             return;
         };
+        bill::tell(local.digest(), 1);
         let waited = before.as_ref().is_some_and(|before| before.answer().wakes);
         let answer = local.answer();
         for line in &answer.lines {
@@ -355,13 +358,14 @@ impl ProgramModel {
         let mut key: Vec<u8> = locals.iter().flat_map(|local| local.digest().to_le_bytes()).collect();
         services.iter().for_each(|service| key.extend_from_slice(format!("{service:?}").as_bytes()));
         let key = xxh3_128(&key);
-        let known = |all: &FxHashMap<u128, Option<Vec<Value>>>| all.get(&key).cloned();
-        if let Some(known) = known(&self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return known;
-        }
-        let read = settle(&self.shared, &locals, &services);
-        self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(key, read.clone());
-        read
+        let known = self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let settled = known.unwrap_or_else(|| {
+            let settled = settle(&self.shared, &locals, &services);
+            let mut all = self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(key).or_insert(settled).clone()
+        });
+        bill::tell(key, settled.steps);
+        settled.read
     }
 
     /// A client begins an operation.
@@ -586,6 +590,10 @@ impl Runtime<State, Msg> for ProgramModel {
         true
     }
 
+    fn is_billed(&self) -> bool {
+        true
+    }
+
     fn fails(&self, actor: ActorId) -> bool {
         self.node(actor).is_some()
     }
@@ -594,7 +602,10 @@ impl Runtime<State, Msg> for ProgramModel {
         match failed {
             State::Node(local) => {
                 let root = self.shared.nodes.killed(local, self.shared.keeps);
-                Some(root.map_or(State::Lost, |root| State::Killed(Arc::new(root))))
+                Some(root.map_or(State::Lost, |root| {
+                    bill::tell(root.digest(), START);
+                    State::Killed(Arc::new(root))
+                }))
             }
             State::Lost => Some(State::Lost),
             _ => None,

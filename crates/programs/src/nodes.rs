@@ -65,6 +65,11 @@ impl Root {
         Root { node, incarnation: 0, clock: 0, disk: Disk::default(), failed: None, digest: node as u128 }
     }
 
+    /// A number for all of it: equal beginnings have the same.
+    pub(crate) fn digest(&self) -> u128 {
+        self.digest
+    }
+
     fn after(failed: &Arc<Local>, disk: Disk) -> Root {
         let (root, clock) = (&failed.root, failed.answer.clock);
         let incarnation = root.incarnation + 1;

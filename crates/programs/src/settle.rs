@@ -36,8 +36,17 @@ struct Settling<'a> {
     steps: usize,
 }
 
-/// What a node reads in the end, node by node; nothing where it does not come to rest.
-pub(crate) fn settle(shared: &Shared, locals: &[Arc<Local>], services: &[&Service]) -> Option<Vec<Value>> {
+/// What came of it.
+#[derive(Clone)]
+pub(crate) struct Settled {
+    /// What nodes read in the end, node by node; nothing where they do not come to rest.
+    pub(crate) read: Option<Vec<Value>>,
+    /// How many steps of nodes it took.
+    pub(crate) steps: u64,
+}
+
+/// What nodes read in the end.
+pub(crate) fn settle(shared: &Shared, locals: &[Arc<Local>], services: &[&Service]) -> Settled {
     let mut settling = Settling {
         shared,
         locals: locals.to_vec(),
@@ -54,13 +63,8 @@ pub(crate) fn settle(shared: &Shared, locals: &[Arc<Local>], services: &[&Servic
         }
     }
     settling.find_pending();
-    let goal = shared.settle;
-    settling.pass(goal)?;
-    let first = settling.read(FIRST)?;
-    settling.pass(goal.saturating_mul(2))?;
-    let second = settling.read(FIRST + 1)?;
-    let same = first.iter().zip(&second).all(|(one, other)| unordered(one) == unordered(other));
-    same.then_some(second)
+    let read = settling.at_rest();
+    Settled { read, steps: settling.steps as u64 }
 }
 
 /// A value that does not depend on the order of its elements.
@@ -76,6 +80,17 @@ fn unordered(value: &Value) -> Vec<String> {
 }
 
 impl Settling<'_> {
+    /// What every node reads once it reads the same after twice the time.
+    fn at_rest(&mut self) -> Option<Vec<Value>> {
+        let goal = self.shared.settle;
+        self.pass(goal)?;
+        let first = self.read(FIRST)?;
+        self.pass(goal.saturating_mul(2))?;
+        let second = self.read(FIRST + 1)?;
+        let same = first.iter().zip(&second).all(|(one, other)| unordered(one) == unordered(other));
+        same.then_some(second)
+    }
+
     fn parts(&self, line: &str) -> Option<(String, String, Value)> {
         let Message { src, dest, body } = self.shared.lines.read(line).ok()?;
         Some((src, dest, body))

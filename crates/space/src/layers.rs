@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use demi_replay::bill::{self, Bill, Item};
 use demi_replay::model::DistanceOf;
 use demi_replay::{Model, Pending, PendingKind, Simulator, World};
 use demi_schemas::NetworkRule;
@@ -87,6 +88,10 @@ pub struct Ended {
     pub unequal: bool,
     /// Whether a layer was left before its end.
     pub cut: bool,
+    /// The account for steps of processes.
+    pub bill: Option<Bill>,
+    /// How many were paid from it.
+    pub paid: u64,
 }
 
 /// A search.
@@ -105,6 +110,12 @@ pub struct Layers<M: Model> {
     cut: bool,
     rarity: Rarity,
     room: usize,
+    /// Whether the limit left no room for steps of processes that a batch needs.
+    short: bool,
+    /// What was paid for steps of processes, where these answer.
+    bill: Option<Bill>,
+    /// How many that were.
+    paid: u64,
 }
 
 impl<M: Model> Layers<M> {
@@ -123,7 +134,7 @@ impl<M: Model> Layers<M> {
         space::pack(&mut space, (root, faults.all()), None, &mut words);
         let outside = |pending: &&Pending| pending.kind == PendingKind::External;
         let outside = root.pending().iter().filter(outside).count();
-        let common = Common { target, bound, faults, outside, most_outside: None, kinds };
+        let common = Common { target, bound, faults, outside, most_outside: None, kinds, billed: false };
         let workers = (0..jobs.max(1)).map(|_| Worker::default()).collect();
         let hash = packed::hash(&words, &space.locals, &space.hot);
         let (ends, counts) = (vec![(words.len(), hash)], vec![0; common.kinds.counters()]);
@@ -141,6 +152,9 @@ impl<M: Model> Layers<M> {
             cut: false,
             rarity: Rarity::default(),
             room: usize::MAX,
+            short: false,
+            bill: None,
+            paid: 0,
         }
     }
 
@@ -148,6 +162,12 @@ impl<M: Model> Layers<M> {
     #[must_use]
     pub fn within(self, room: usize) -> Self {
         Layers { room, ..self }
+    }
+
+    /// The same with an account for steps of processes.
+    #[must_use]
+    pub fn paying(self, bill: Option<Bill>) -> Self {
+        Layers { common: Common { billed: bill.is_some(), ..self.common }, bill, ..self }
     }
 
     /// Looks for the violation within the limits.
@@ -159,7 +179,9 @@ impl<M: Model> Layers<M> {
         self.common.most_outside = limits.outside;
         for depth in 1..=limit {
             let mut layer = std::mem::take(&mut self.layer);
-            if let Some((step, index)) = self.fail(&mut layer, limit - depth + 1, meter) {
+            let (failed, told) = bill::during(|| self.fail(&mut layer, limit - depth + 1, meter));
+            self.pay(&told);
+            if let Some((step, index)) = failed {
                 let path = self.path(step, index);
                 return self.ended(End::Found(path));
             }
@@ -178,7 +200,7 @@ impl<M: Model> Layers<M> {
                 if meter.ended() {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
-                let (chunks, violation) = self.expand(&layer, batch, limit - depth, meter);
+                let (chunks, violation) = self.expand(&layer, batch, limit - depth, (most, meter));
                 if self.space.bytes() > self.room {
                     return self.ended(End::Stopped(depth, "memory"));
                 }
@@ -187,6 +209,9 @@ impl<M: Model> Layers<M> {
                     return self.ended(End::Found(path));
                 }
                 // What a batch that was broken off has left out may be what is looked for.
+                if self.short {
+                    return self.ended(End::Stopped(depth, "states"));
+                }
                 if meter.late() {
                     return self.ended(End::Stopped(depth, "budget"));
                 }
@@ -201,7 +226,7 @@ impl<M: Model> Layers<M> {
                 if known > MAX_STATES || words > MAX_WORDS {
                     return self.ended(End::Stopped(depth, "memory"));
                 }
-                if self.states.saturating_mul(alike as u64) > most {
+                if self.states.saturating_mul(alike as u64).saturating_add(self.paid) > most {
                     return self.ended(End::Stopped(depth, "states"));
                 }
                 if self.states >= enough {
@@ -273,8 +298,9 @@ impl<M: Model> Layers<M> {
         None
     }
 
-    fn ended(&self, end: End) -> Ended {
-        Ended { end, states: self.states, unequal: self.space.unequal(), cut: self.cut }
+    fn ended(self, end: End) -> Ended {
+        let (unequal, cut, bill) = (self.space.unequal(), self.cut, self.bill);
+        Ended { end, states: self.states, unequal, cut, bill, paid: self.paid }
     }
 
     /// Makes all deliveries of a batch, chunk by chunk, while there is time; gives the first that leads to the violation, with the step before it.
@@ -283,7 +309,7 @@ impl<M: Model> Layers<M> {
         layer: &[Segment],
         batch: &[Place],
         room: usize,
-        meter: &dyn Allowance,
+        (most, meter): (u64, &dyn Allowance),
     ) -> (Vec<[Chunk; 2]>, Option<(u32, u32)>) {
         let size = batch.len().div_ceil(self.workers.len() * PIECES).clamp(1, CHUNK);
         let pieces: Vec<&[Place]> = batch.chunks(size).collect();
@@ -313,12 +339,29 @@ impl<M: Model> Layers<M> {
         // Handlers run between two looks at the space, and nobody waits for another one's.
         let unknown: Vec<(u32, u32)> =
             chunks.iter_mut().flat_map(|chunk| std::mem::take(&mut chunk.unknown)).collect();
-        self.space.learn(&unknown, &mut self.crew, meter);
+        let told = match &self.bill {
+            None => self.space.learn(&unknown, &mut self.crew, meter),
+            Some(_) => {
+                // What there is no room for is not known afterwards, and nothing may be said of what it leads to.
+                let room = most.saturating_sub(self.states.saturating_add(self.paid)).saturating_add(1);
+                let few = unknown.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+                self.short = few < unknown.len();
+                self.space.learn(&unknown[..few], &mut self.crew, meter)
+            }
+        };
+        if let Some(bill) = &mut self.bill {
+            self.paid += bill.pay(&told);
+        }
+        if self.short {
+            return (Vec::new(), None);
+        }
         for (chunk, piece) in chunks.iter_mut().zip(&pieces) {
             for waits in &mut chunk.waiting {
                 let configuration = of(piece[waits.at as usize]);
                 let context = (&self.common, &mut self.space);
-                waits.lives = self.workers[0].lives(context, configuration, meter);
+                let (lives, told) = bill::during(|| self.workers[0].lives(context, configuration, meter));
+                waits.lives = lives;
+                chunk.told.extend(told);
             }
         }
         let context = (&self.common, &self.space);
@@ -349,12 +392,21 @@ impl<M: Model> Layers<M> {
             let last = first.map(|(place, ..)| place);
             self.states += chunk.states(last) + late.states(last);
             violation = first.map(|(_, step, index)| (step, index));
+            self.pay(&chunk.told);
+            self.pay(&late.told);
             both.push([chunk, late]);
             if violation.is_some() {
                 break;
             }
         }
         (both, violation)
+    }
+
+    /// Pays for steps of processes.
+    fn pay(&mut self, told: &[Item]) {
+        if let Some(bill) = &mut self.bill {
+            self.paid += bill.pay(told);
+        }
     }
 
     /// Enters the children that are new, first come first.

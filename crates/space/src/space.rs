@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use demi_replay::bill::{self, Item};
 use demi_replay::model::DistanceOf;
 use demi_replay::sim::{Asked, Reactor};
 use demi_replay::{
@@ -312,19 +313,30 @@ impl<M: Model> Space<M> {
     }
 
     /// Runs the handlers of entries in local states, those that are not known yet, on all threads of a crew, and enters what they do in the
-    /// order of the pairs. Some may be left out where the time ends.
-    pub fn learn(&mut self, pairs: &[(u32, u32)], crew: &mut Crew<M>, allowance: &dyn Allowance) {
+    /// order of the pairs. Some may be left out where the time ends. Gives what was told of steps of processes.
+    pub fn learn(
+        &mut self,
+        pairs: &[(u32, u32)],
+        crew: &mut Crew<M>,
+        allowance: &dyn Allowance,
+    ) -> Vec<Item> {
         let mut asked = FxHashSet::default();
         let new = |pair: &(u32, u32)| !self.reaction_numbers.contains_key(pair) && asked.insert(*pair);
         let pairs: Vec<(u32, u32)> = pairs.iter().copied().filter(new).collect();
         let space = &*self;
         let raws = crew.react(space.sim(), pairs.len(), |reactor, at| {
-            if allowance.late() { Raw::Late } else { space.raw(reactor, pairs[at]) }
+            bill::during(|| if allowance.late() { Raw::Late } else { space.raw(reactor, pairs[at]) })
         });
-        for (pair, raw) in pairs.into_iter().zip(raws) {
+        let mut told = Vec::new();
+        for (pair, (raw, items)) in pairs.into_iter().zip(raws) {
+            told.extend(items);
             let reaction = match raw {
                 Raw::Late => continue,
-                Raw::Again => self.alone(pair),
+                Raw::Again => {
+                    let (reaction, items) = bill::during(|| self.alone(pair));
+                    told.extend(items);
+                    reaction
+                }
                 Raw::Refused => Reaction::Refused,
                 Raw::Panics(state, crash) => self.panics(pair.1, state, crash),
                 Raw::Asked(state, asked) => {
@@ -334,6 +346,7 @@ impl<M: Model> Space<M> {
             };
             self.enter(pair, reaction);
         }
+        told
     }
 
     fn enter(&mut self, pair: (u32, u32), reaction: Reaction) -> u32 {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use demi_replay::bill::{self, Item};
 use demi_replay::model::{DistanceOf, Waiting};
 use demi_replay::{Model, Status, View, guard};
 use demi_schemas::NetworkRule;
@@ -102,6 +103,8 @@ pub struct Chunk {
     pub unknown: Vec<(u32, u32)>,
     /// Configurations that wait for them.
     pub waiting: Vec<Waits>,
+    /// Steps of processes that it took.
+    pub told: Vec<Item>,
 }
 
 impl Chunk {
@@ -124,6 +127,7 @@ impl Default for Chunk {
             made: Vec::new(),
             unknown: Vec::new(),
             waiting: Vec::new(),
+            told: Vec::new(),
         }
     }
 }
@@ -142,6 +146,8 @@ pub struct Common<M: Model> {
     pub most_outside: Option<usize>,
     /// How often each kind of delivery may happen, where that is limited.
     pub kinds: Kinds,
+    /// Whether processes answer, and their steps are paid for.
+    pub billed: bool,
 }
 
 /// A delivery that is possible in a configuration.
@@ -295,10 +301,25 @@ impl Worker {
         lives
     }
 
+    /// As [`Worker::expand_all`]; what is told of steps of processes goes into `chunk`.
+    pub fn expand<M: Model>(
+        &mut self,
+        (common, space): (&Common<M>, &Space<M>),
+        one: (u32, Of<'_>, Option<&[Lived]>),
+        bounds: (usize, &[Seen]),
+        chunk: &mut Chunk,
+    ) {
+        if !common.billed {
+            return self.expand_all((common, space), one, bounds, chunk);
+        }
+        let ((), told) = bill::during(|| self.expand_all((common, space), one, bounds, chunk));
+        chunk.told.extend(told);
+    }
+
     /// Makes every delivery that is possible in a configuration, the one at a place of its chunk. What may lead to the violation
     /// within `room` further deliveries, and has not been entered, goes into `chunk`. Ends at the violation. Where something is not known that it
     /// takes, or a delivery has to happen in a world and not among `lives`, the configuration waits.
-    pub fn expand<M: Model>(
+    fn expand_all<M: Model>(
         &mut self,
         (common, space): (&Common<M>, &Space<M>),
         (at, of, lives): (u32, Of<'_>, Option<&[Lived]>),

@@ -4,9 +4,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use demi_replay::bill::Bill;
 use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
-use demi_replay::{Model, Simulator, Violation, World, weight};
+use demi_replay::{Model, Simulator, Violation, World, bill, weight};
 use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::Xxh3;
@@ -41,6 +42,8 @@ pub struct Engine<M: Model> {
     pub objective: Objective,
     /// Work done and allowed.
     pub meter: Meter,
+    /// What was paid for steps of processes; nothing where no process answers.
+    bill: Option<Bill>,
     pub(super) digests: Digests,
     pub(crate) traces: Traces,
     tested: FxHashSet<u128>,
@@ -59,6 +62,8 @@ impl<M: Model> Engine<M> {
     /// An engine for a problem, with a share of the budget.
     #[must_use]
     pub fn new(problem: &Arc<Problem<M>>, share: Budget) -> Self {
+        let billed = problem.sim.model().runtime().is_billed();
+        let meter = Meter::new(share, problem.options.stop.clone()).within(&problem.deadline);
         Engine {
             problem: problem.clone(),
             sim: problem.sim.clone(),
@@ -66,7 +71,8 @@ impl<M: Model> Engine<M> {
             fields: problem.fields.clone(),
             rule: problem.rule(),
             objective: problem.options.objective,
-            meter: Meter::new(share, problem.options.stop.clone()).within(&problem.deadline),
+            meter: if billed { meter.costly(problem.replay_cost()) } else { meter },
+            bill: billed.then(|| Bill::after(&problem.paid)),
             digests: Digests::default(),
             traces: Traces::default(),
             tested: FxHashSet::default(),
@@ -131,6 +137,34 @@ impl<M: Model> Engine<M> {
         self.witness(&translated.acts, policy, !schedule.header.exact)
     }
 
+    /// Does some work in which processes may make steps, and pays for them.
+    pub fn billed<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        if self.bill.is_none() {
+            return work(self);
+        }
+        let (result, told) = bill::during(|| work(self));
+        if let Some(bill) = &mut self.bill {
+            self.meter.executed += bill.pay(&told);
+        }
+        result
+    }
+
+    /// What was paid for steps of processes, by what they came to.
+    #[must_use]
+    pub fn paid(&self) -> Arc<FxHashSet<u128>> {
+        self.bill.as_ref().map(Bill::paid).unwrap_or_default()
+    }
+
+    /// The account for steps of processes, for a search that pays itself; [`Engine::settle`] takes it back.
+    pub(crate) fn account(&mut self) -> Option<Bill> {
+        self.bill.take()
+    }
+
+    /// Takes back the account.
+    pub(crate) fn settle(&mut self, bill: Option<Bill>) {
+        self.bill = bill;
+    }
+
     /// Whether nothing more may be run: the time has ended, and there is a witness already.
     pub fn halted(&self) -> bool {
         self.begun && self.meter.late()
@@ -149,14 +183,14 @@ impl<M: Model> Engine<M> {
     /// Whether the violation is there, on this configuration alone.
     pub fn violates(&mut self, world: &World<M>) -> bool {
         self.found.clear();
-        self.sim.check(world, &mut M::History::default(), &mut self.found);
+        self.billed(|s| s.sim.check(world, &mut M::History::default(), &mut s.found));
         self.found.iter().any(|v| self.problem.question.counts(&v.fingerprint))
     }
 
     /// As [`Engine::violates`]; where an invariant panics, the world goes no further.
     pub(super) fn judged(&mut self, world: &mut World<M>) -> bool {
         self.found.clear();
-        self.sim.judge_step(world, &mut self.found);
+        self.billed(|s| s.sim.judge_step(world, &mut s.found));
         self.found.iter().any(|v| self.problem.question.counts(&v.fingerprint))
     }
 

@@ -194,7 +194,8 @@ impl<M: Model> Engine<M> {
     fn delivered(&mut self, world: &mut World<M>, index: usize) -> bool {
         let entry = world.pending()[index];
         let before = self.sim.watch(world, entry.to);
-        self.sim.deliver(world, index, self.rule);
+        let rule = self.rule;
+        self.billed(|s| s.sim.deliver(world, index, rule));
         self.meter.executed += 1;
         let unchanged = before.is_some() && before == self.sim.watch(world, entry.to);
         let faults = self.sim.did().iter().any(|d| d.failed().is_some());
@@ -207,7 +208,7 @@ impl<M: Model> Engine<M> {
             return false;
         }
         self.meter.executed += u64::from(act.is_delivery());
-        act.perform(&mut self.sim, world, &self.actions, self.rule).is_ok()
+        self.billed(|s| act.perform(&mut s.sim, world, &s.actions, s.rule).is_ok())
     }
 }
 

@@ -204,7 +204,7 @@ pub struct Limits {
 pub struct Meter {
     /// Schedules tested.
     pub replays: u64,
-    /// Deliveries executed.
+    /// Deliveries executed, and steps that processes had to make.
     pub executed: u64,
     max_replays: u64,
     max_executed: u64,
@@ -243,6 +243,16 @@ impl Meter {
         }
         let deadline = Deadline::default();
         Meter { replays: 0, executed: 0, max_replays, max_executed, max_searched, time, deadline, stop }
+    }
+
+    /// The same where processes answer, and a replay may cost so many deliveries. Then all work counts, not only that of searches.
+    #[must_use]
+    pub fn costly(self, replay: u64) -> Self {
+        let searched = match self.max_replays {
+            u64::MAX => self.max_searched,
+            replays => replays.saturating_mul(replay),
+        };
+        Meter { max_searched: searched, max_executed: self.max_executed.min(searched), ..self }
     }
 
     /// The same, within a whole that must end by a deadline.

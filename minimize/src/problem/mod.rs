@@ -16,6 +16,7 @@ use demi_replay::model::DistanceOf;
 use demi_replay::script::{Act, Script};
 use demi_replay::{Model, Simulator};
 use demi_schemas::NetworkRule;
+use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3;
 
 use self::budget::{Budget, Deadline, StopFlag};
@@ -74,6 +75,8 @@ pub struct Problem<M: Model> {
     pub begun: bool,
     /// Bytes of the largest state that was met, along witnesses.
     pub heaviest: Arc<AtomicUsize>,
+    /// What was paid for steps of processes before jobs began.
+    pub paid: Arc<FxHashSet<u128>>,
     /// When everything must end.
     pub deadline: Deadline,
     /// What strict replay refused of what was accepted: all lines of work together.
@@ -106,6 +109,7 @@ impl<M: Model> Problem<M> {
             target,
             pattern_database: None,
             begun: false,
+            paid: Arc::default(),
             deadline: Deadline::default(),
             heaviest: Arc::default(),
             refusals: Refusals::default(),
@@ -130,6 +134,12 @@ impl<M: Model> Problem<M> {
     #[must_use]
     pub fn rule(&self) -> NetworkRule {
         self.options.rule
+    }
+
+    /// What a replay may cost where processes answer: as many steps as were recorded.
+    #[must_use]
+    pub fn replay_cost(&self) -> u64 {
+        self.script.acts.len().max(1) as u64
     }
 
     /// The external events of the recording, in their order.

@@ -55,7 +55,8 @@ pub fn bound<M: Model>(engine: &mut Engine<M>, acts: &[Act]) -> Option<DistanceO
     let mut started_before = Vec::new();
     let acts: Vec<Act> = acts.iter().copied().filter(|act| plain(act, &mut started_before)).collect();
     Faults::of(&acts).ok()?;
-    if engine.sim.stuck_counts() || crash {
+    // States of programs are what they have read: there is no end of them.
+    if engine.sim.stuck_counts() || crash || engine.sim.model().runtime().is_billed() {
         return None;
     }
     let (_, world) = started(engine, &acts);

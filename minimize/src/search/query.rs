@@ -144,9 +144,10 @@ impl<'q, M: Model> Query<'q, M> {
         if self.in_any_order {
             engine.rule = NetworkRule::Unordered;
         }
-        let ended = layered(engine, (&world, &faults, &self.kinds), bound, self.limits, self.threads);
+        let mut ended = layered(engine, (&world, &faults, &self.kinds), bound, self.limits, self.threads);
         engine.rule = rule;
-        engine.meter.executed += ended.states;
+        engine.settle(ended.bill.take());
+        engine.meter.executed += ended.states + ended.paid;
         let (found, length, at_least, states) = (None, None, 0, ended.states);
         let mut searched = Searched { found, length, at_least, complete: false, states, stopped: None };
         match ended.end {
@@ -186,7 +187,7 @@ impl<'q, M: Model> Query<'q, M> {
 
 /// Searches from a configuration, layer by layer, with interchangeable actors taken for one where the model allows it.
 fn layered<M: Model>(
-    engine: &Engine<M>,
+    engine: &mut Engine<M>,
     (root, faults, kinds): (&World<M>, &Faults, &Kinds),
     bound: Option<&Arc<DistanceOf<M>>>,
     limits: Limits,
@@ -194,25 +195,28 @@ fn layered<M: Model>(
 ) -> Ended {
     if engine.sim.stuck_counts() {
         // Who cannot go on is seen with what is pending, and searches ask invariants about states alone.
-        return Ended { end: End::Stopped(0, "deadlock"), states: 0, unequal: false, cut: true };
+        let end = End::Stopped(0, "deadlock");
+        return Ended { end, states: 0, unequal: false, cut: true, bill: engine.account(), paid: 0 };
     }
     let (wanted, unbounded) = (limits.states, bound.is_none());
     let limits = Limits { states: wanted.min(engine.meter.left()), ..limits };
-    let search = |renamings| {
+    let account = engine.account();
+    let search = |renamings, bill| {
         let (sim, target) = (engine.sim.clone(), engine.problem.target.clone());
         let apart = (renamings, faults.clone(), kinds.clone());
         Layers::new(sim, root, engine.rule, target, bound.cloned(), apart, threads)
             .within(engine.room())
+            .paying(bill)
             .search(limits, &engine.meter)
     };
     let alike = match faults.repeat() {
         true => Vec::new(),
         false => symmetry::renamings(&engine.sim, root, &engine.problem.target, &faults.actors()),
     };
-    let mut ended = search(alike);
+    let mut ended = search(alike, account);
     if ended.unequal {
-        let again = search(Vec::new());
-        ended = Ended { states: ended.states + again.states, ..again };
+        let again = search(Vec::new(), ended.bill.take());
+        ended = Ended { states: ended.states + again.states, paid: ended.paid + again.paid, ..again };
     }
     if let End::Stopped(_, why @ "states") = &mut ended.end {
         *why = match (limits.states < wanted, unbounded) {

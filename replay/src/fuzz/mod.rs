@@ -11,6 +11,10 @@ mod program;
 mod run;
 mod strategy;
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+
 use demi_schemas::{EventRecord, Scenario, Schedule};
 
 pub use self::choice::{Choice, apply};
@@ -19,6 +23,9 @@ pub use self::run::settings;
 
 use crate::model::{Model, Violation};
 use crate::sim::Simulator;
+
+/// Threads that make runs beside each other, at most.
+const MOST_THREADS: usize = 15;
 
 /// How much to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,26 +158,92 @@ fn each<M: Model>(
     let program = Program::new(sim, &settings.program)?;
     let (mut executed, mut passed_over) = (0, 0);
     let mut found = Vec::new();
-    for number in 0..options.runs {
-        let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
-        let violations = run.go()?;
-        executed += run.deliveries();
-        if violations.is_empty() != wanted.violating {
-            if run.deliveries() < options.at_least {
+    let mut take = |sim: &mut Simulator<M>, number: u64, done: Done| {
+        executed += done.deliveries;
+        if done.violations.is_empty() != wanted.violating {
+            if done.deliveries < options.at_least {
                 passed_over += 1;
             } else {
-                let choices = run.into_choices();
                 let at = Made { runs: number + 1, executed, passed_over };
                 let logger = logger::Logger::new(sim, &program, scenario.network, options.states);
-                found.push(logged(logger, &choices, &violations, at));
+                found.push(logged(logger, &done.choices, &done.violations, at));
             }
         }
-        let go_on = progress(Made { runs: number + 1, executed, passed_over });
-        if !go_on || found.len() as u64 >= wanted.count {
-            break;
+        progress(Made { runs: number + 1, executed, passed_over }) && (found.len() as u64) < wanted.count
+    };
+    let run = |sim: &mut Simulator<M>, number: u64, stop: &AtomicBool| {
+        let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);
+        let violations = run.go(stop)?;
+        Ok(Done { violations, deliveries: run.deliveries(), choices: run.into_choices() })
+    };
+    if sim.model().runtime().is_billed() {
+        side_by_side(sim, options.runs, &run, &mut take)?;
+    } else {
+        for number in 0..options.runs {
+            let done = run(sim, number, &AtomicBool::new(false))?;
+            if !take(sim, number, done) {
+                break;
+            }
         }
     }
     Ok(found)
+}
+
+/// A run that was made.
+struct Done {
+    violations: Vec<Violation>,
+    deliveries: u64,
+    choices: Vec<Choice>,
+}
+
+/// Makes runs beside each other, since who waits for a process leaves the machine idle, and takes them in the order of their numbers: what comes
+/// of them is the same as one after the other.
+fn side_by_side<M: Model>(
+    sim: &mut Simulator<M>,
+    runs: u64,
+    run: &(dyn Fn(&mut Simulator<M>, u64, &AtomicBool) -> Result<Done, FuzzError> + Sync),
+    take: &mut dyn FnMut(&mut Simulator<M>, u64, Done) -> bool,
+) -> Result<(), FuzzError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_THREADS) + 1;
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (give, given) = mpsc::sync_channel(threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (mut sim, give) = (sim.clone(), give.clone());
+            let (next, stop) = (&next, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    // Nobody hears of it where enough was found.
+                    if number >= runs || give.send((number, run(&mut sim, number, stop))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(give);
+        let mut early = BTreeMap::new();
+        let (mut due, mut result) = (0, Ok(()));
+        'all: for (number, done) in &given {
+            early.insert(number, done);
+            while let Some(done) = early.remove(&due) {
+                let go_on = match done {
+                    Ok(done) => take(sim, due, done),
+                    Err(error) => {
+                        result = Err(error);
+                        false
+                    }
+                };
+                if !go_on {
+                    break 'all;
+                }
+                due += 1;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        drop(given);
+        result
+    })
 }
 
 /// Makes a run again that ends in these violations, and writes the logs and the schedule of it.

@@ -1,5 +1,7 @@
 //! One random run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use demi_schemas::Scenario;
 use demi_schemas::scenario::{FuzzSettings, Strategy};
 use rand::{Rng, SeedableRng};
@@ -21,6 +23,9 @@ use crate::world::World;
 const PUTBACKS: u32 = 16;
 /// Random external events a run where there are faults but few client messages.
 const FAULTS: u64 = 20;
+/// Kills of a run at most, and the deliveries for which who is killed is down.
+const KILLS: u64 = 3;
+const DOWN: std::ops::RangeInclusive<u64> = 1..=20;
 /// Deliveries for each client message of a model that wants them one by one.
 const PACE: u64 = 8;
 
@@ -65,6 +70,37 @@ pub(crate) fn clocks(drift: f64, actors: &[ActorId], rng: &mut ChaCha8Rng) -> Ve
     speeds
 }
 
+/// Kills of nodes at chosen times: each hits a node that has just told others something, which it may know of only in memory, and before it hears
+/// of anything else.
+struct Kills {
+    /// Deliveries after which somebody is killed, the first last.
+    at: Vec<u64>,
+    /// Who is down, and after how many deliveries it starts again.
+    down: Vec<(u64, ActorId)>,
+    nodes: Vec<ActorId>,
+    /// Whether who is killed starts again.
+    back: bool,
+}
+
+impl Kills {
+    /// In three of four runs of those that take turns, where nodes fail.
+    fn new(
+        settings: &FuzzSettings,
+        (strategy, nodes): (Strategy, &[ActorId]),
+        deliveries: u64,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<Kills> {
+        if strategy != Strategy::Mixed || settings.weight_crash <= 0.0 || nodes.is_empty() {
+            return None;
+        }
+        let count = rng.random_range(0..=KILLS);
+        let mut at: Vec<u64> = (0..count).map(|_| rng.random_range(0..deliveries.max(1))).collect();
+        at.sort_unstable_by(|a, b| b.cmp(a));
+        let back = settings.weight_restart > 0.0;
+        (count > 0).then(|| Kills { at, down: Vec::new(), nodes: nodes.to_vec(), back })
+    }
+}
+
 /// A run that is being made.
 pub(crate) struct Run<'a, M: Model> {
     sim: &'a mut Simulator<M>,
@@ -79,6 +115,7 @@ pub(crate) struct Run<'a, M: Model> {
     order: Order,
     candidates: Candidates,
     holds: Holds,
+    kills: Option<Kills>,
     choices: Vec<Choice>,
     limit: u64,
     /// Client messages sent, and how many there are to be.
@@ -105,13 +142,15 @@ impl<'a, M: Model> Run<'a, M> {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
         rng.set_stream(number);
         let paced = sim.model().workload().paced();
-        let unset = paced && scenario.fuzz.is_none();
-        let strategy = if unset { Strategy::Mixed } else { settings.strategy };
+        let usual = if paced { Strategy::Mixed } else { Strategy::Random };
+        let strategy = settings.strategy.unwrap_or(usual);
         let mut nodes = if paced { sim.model().actors().to_vec() } else { Vec::new() };
         nodes.retain(|&actor| sim.model().runtime().fails(actor));
+        let kills = Kills::new(settings, (strategy, &nodes), options.deliveries, &mut rng);
         let order = Order::new(settings, (strategy, nodes), number, options.deliveries, &mut rng);
-        let usual = u64::from(settings.client_messages);
-        let usual = if unset { usual.max(options.deliveries / PACE) } else { usual };
+        let usual = u64::from(settings.client_messages());
+        let more = paced && settings.client_messages.is_none();
+        let usual = if more { usual.max(options.deliveries / PACE) } else { usual };
         let total = options.externals.map_or(usual, u64::from);
         let faults = settings.weight_crash
             + settings.weight_restart
@@ -130,6 +169,7 @@ impl<'a, M: Model> Run<'a, M> {
             0.0
         };
         Run {
+            kills,
             actors: sim.model().actors().to_vec(),
             world: sim.empty_world(),
             sim,
@@ -153,8 +193,8 @@ impl<'a, M: Model> Run<'a, M> {
         }
     }
 
-    /// Makes the run; gives the violation it ends with, or nothing.
-    pub(crate) fn go(&mut self) -> Result<Vec<Violation>, FuzzError> {
+    /// Makes the run; gives the violation it ends with, or nothing. Where `stop` is set nobody wants to know, and it ends.
+    pub(crate) fn go(&mut self, stop: &AtomicBool) -> Result<Vec<Violation>, FuzzError> {
         let starts = if self.sim.model().runtime().starts_by_itself() { 0 } else { self.actors.len() };
         for at in 0..starts {
             self.apply(Choice::Start(self.actors[at]));
@@ -168,7 +208,7 @@ impl<'a, M: Model> Run<'a, M> {
             return Ok(findings);
         }
         let interval = u64::from(self.scenario.invariant_check_interval.unwrap_or(1)).max(1);
-        while self.world.deliveries() < self.limit {
+        while self.world.deliveries() < self.limit && !stop.load(Ordering::Relaxed) {
             self.events()?;
             if let Some(findings) = self.panicked() {
                 return Ok(findings);
@@ -185,11 +225,16 @@ impl<'a, M: Model> Run<'a, M> {
             }
             self.holds.delivered(&entry);
             self.touched(entry.to);
+            let told = self.sim.did().iter().any(|did| matches!(did, crate::sim::Did::Sent(_)));
             if self.world.deliveries().is_multiple_of(interval) {
                 let violations = self.check();
                 if !violations.is_empty() {
                     return Ok(violations);
                 }
+            }
+            self.kill(told.then_some(entry.to));
+            if let Some(findings) = self.panicked() {
+                return Ok(findings);
             }
         }
         Ok(self.check())
@@ -320,7 +365,7 @@ impl<'a, M: Model> Run<'a, M> {
         let when = |possible: bool, weight: f64| if possible { weight } else { 0.0 };
         let weights = [
             when(self.open && self.clients.0 < self.clients.1, s.weight_client),
-            when(running.len() > 1, s.weight_crash),
+            when(running.len() > 1 && self.kills.is_none(), s.weight_crash),
             when(!crashed.is_empty(), s.weight_restart),
             when(self.actors.len() > 1, s.weight_partition),
             when(running.len() > 1 || !cut_off.is_empty(), s.weight_isolate),
@@ -359,6 +404,35 @@ impl<'a, M: Model> Run<'a, M> {
                 self.apply(Choice::Isolate(one));
             }
             None => {}
+        }
+    }
+
+    /// Kills who has just told others something, if its time has come, and starts again who has been down for long enough.
+    fn kill(&mut self, told: Option<ActorId>) {
+        let now = self.world.deliveries();
+        let Some(kills) = &mut self.kills else { return };
+        if let Some(at) = kills.down.iter().position(|(until, _)| *until <= now) {
+            let (_, actor) = kills.down.swap_remove(at);
+            if self.world.status(actor) == Status::Crashed {
+                self.apply(Choice::Restart(actor));
+            }
+            return;
+        }
+        let due = kills.at.last().is_some_and(|at| *at <= now);
+        let Some(actor) = told.filter(|actor| due && kills.nodes.contains(actor)) else { return };
+        if self.world.status(actor) != Status::Running {
+            return;
+        }
+        kills.at.pop();
+        let back = kills.back.then(|| match self.rng.random_bool(0.5) {
+            true => 0,
+            false => self.rng.random_range(DOWN),
+        });
+        self.apply(Choice::Crash(actor));
+        match (back, &mut self.kills) {
+            (Some(0), _) => self.apply(Choice::Restart(actor)),
+            (Some(later), Some(kills)) => kills.down.push((now + later, actor)),
+            _ => {}
         }
     }
 

@@ -78,6 +78,12 @@ pub trait Runtime<S, Msg> {
         true
     }
 
+    /// Whether processes answer for actors, and the model tells of each of their steps ([`bill::tell`](crate::bill::tell)), so that budgets count
+    /// these.
+    fn is_billed(&self) -> bool {
+        false
+    }
+
     /// Whether a failed actor begins its next incarnation by itself at once, keeping its inbox.
     fn restarts_by_itself(&self) -> bool {
         false

@@ -123,7 +123,7 @@ fn toml_value() -> impl Strategy<Value = toml::Value> {
 fn fuzz_settings() -> impl Strategy<Value = FuzzSettings> {
     let orders = vec![Order::Random, Order::Priorities, Order::Bursts, Order::Mixed];
     let weight = || prop::num::f64::POSITIVE;
-    (any::<u32>(), of(text()), [weight(), weight(), weight(), weight()], prop::sample::select(orders))
+    (of(any::<u32>()), of(text()), [weight(), weight(), weight(), weight()], of(prop::sample::select(orders)))
         .prop_map(|(client_messages, wait_for, weights, strategy)| FuzzSettings {
             client_messages,
             wait_for,

@@ -8,11 +8,13 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod budgets;
 mod citizens;
 mod clocks;
 mod copies;
 mod examples;
 mod histories;
+mod kills;
 mod raft;
 mod registers;
 mod strangers;

@@ -11,7 +11,7 @@ use demi_schemas::Scenario;
 use crate::citizens::python;
 
 /// The part of a node that all have.
-const NODE: &str = r#"
+pub(crate) const NODE: &str = r#"
 import json, sys, select, time
 node, others, ids = None, [], 1000
 def send(dest, body):
@@ -48,7 +48,7 @@ def run(handle, every=None, tick=None):
 "#;
 
 /// A set that is told to others: `retries` makes it tell them everything again and again.
-fn broadcast(retries: bool) -> String {
+pub(crate) fn broadcast(retries: bool) -> String {
     let rest = r#"
 seen = set()
 def handle(message, body, kind):

@@ -159,11 +159,11 @@ impl<M: Model> Around<M> {
                         }
                         grown = true;
                         reactions += 1;
-                        if reactions > DETOUR_REACTIONS || engine.meter.late() {
+                        if reactions > DETOUR_REACTIONS || engine.meter.late() || engine.meter.left() == 0 {
                             engine.meter.executed += reactions as u64;
                             return;
                         }
-                        if let Some((next, _)) = self.react(local, entry as u32)
+                        if let Some((next, _)) = engine.billed(|_| self.react(local, entry as u32))
                             && next != local
                         {
                             self.edges[cell].push((local, next));
@@ -351,7 +351,7 @@ impl<M: Model> Around<M> {
                 }
                 let first = packed::first_pending(words);
                 for index in 0..words.len() - first {
-                    let Some(after) = self.after(words, index) else { continue };
+                    let Some(after) = engine.billed(|_| self.after(words, index)) else { continue };
                     engine.meter.executed += 1;
                     if !seen.insert(self.space.hash(&after)) {
                         continue;
