@@ -252,3 +252,254 @@ fn missing() -> Value {
 fn unsupported(kind: &str) -> Value {
     json!({ "type": "error", "code": 10, "text": format!("'{kind}' is not supported") })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What a node asks, one after the other.
+    #[derive(Clone, Copy, Debug)]
+    enum Op {
+        Write(&'static str, u64),
+        Read(&'static str),
+        Swap(&'static str, u64, u64),
+    }
+    use Op::{Read, Swap, Write};
+
+    impl Op {
+        fn body(self, id: u64) -> Value {
+            match self {
+                Write(key, value) => json!({ "type": "write", "msg_id": id, "key": key, "value": value }),
+                Read(key) => json!({ "type": "read", "msg_id": id, "key": key }),
+                Swap(key, from, to) => {
+                    json!({ "type": "cas", "msg_id": id, "key": key, "from": from, "to": to })
+                }
+            }
+        }
+    }
+
+    /// What an answer says, in a word.
+    fn told(body: &Value) -> String {
+        match body["type"].as_str().unwrap() {
+            "read_ok" => body["value"].to_string(),
+            "error" => format!("error {}", body["code"]),
+            _ => "ok".to_owned(),
+        }
+    }
+
+    /// What each node was told.
+    type Told = Vec<Vec<String>>;
+
+    /// Every outcome of executing the operations one at a time, in the order of each node: what sequential consistency allows.
+    fn one_at_a_time(nodes: &[&[Op]]) -> BTreeSet<Told> {
+        fn go(nodes: &[&[Op]], values: &BTreeMap<&str, u64>, told: &Told, all: &mut BTreeSet<Told>) {
+            let mut done = true;
+            for (node, ops) in nodes.iter().enumerate() {
+                let Some(op) = ops.get(told[node].len()) else { continue };
+                done = false;
+                let (mut values, mut told) = (values.clone(), told.clone());
+                told[node].push(match *op {
+                    Write(key, value) => {
+                        values.insert(key, value);
+                        "ok".to_owned()
+                    }
+                    Read(key) => values.get(key).map_or("error 20".to_owned(), u64::to_string),
+                    Swap(key, from, to) => match values.get(key) {
+                        None => "error 20".to_owned(),
+                        Some(value) if *value != from => "error 22".to_owned(),
+                        Some(_) => {
+                            values.insert(key, to);
+                            "ok".to_owned()
+                        }
+                    },
+                });
+                go(nodes, &values, &told, all);
+            }
+            if done {
+                all.insert(told.clone());
+            }
+        }
+        let mut all = BTreeSet::new();
+        go(nodes, &BTreeMap::new(), &vec![Vec::new(); nodes.len()], &mut all);
+        all
+    }
+
+    /// A service and its nodes, with what is on its way.
+    #[derive(Clone, Debug)]
+    struct World {
+        parts: Vec<Service>,
+        /// To which part, from which node if from one, and what.
+        to_parts: Vec<(usize, Option<usize>, String)>,
+        to_nodes: Vec<(usize, String)>,
+        told: Told,
+        waits: Vec<bool>,
+    }
+
+    impl World {
+        fn new(seq: bool, nodes: usize) -> World {
+            let parts = match seq {
+                true => [Part::Master].into_iter().chain((0..nodes).map(Part::Follower)).collect(),
+                false => vec![Part::LinKv],
+            };
+            World {
+                parts: parts.into_iter().map(Service::new).collect(),
+                to_parts: Vec::new(),
+                to_nodes: Vec::new(),
+                told: vec![Vec::new(); nodes],
+                waits: vec![false; nodes],
+            }
+        }
+
+        /// Everything that may happen next.
+        fn next(&self, nodes: &[&[Op]]) -> Vec<World> {
+            let mut all = Vec::new();
+            for (node, ops) in nodes.iter().enumerate() {
+                if let (Some(op), false) = (ops.get(self.told[node].len()), self.waits[node]) {
+                    let mut world = self.clone();
+                    let part = match (op, self.parts.len()) {
+                        (Read(_), 2..) => node + 1,
+                        _ => 0,
+                    };
+                    let id = self.told[node].len() as u64;
+                    world.to_parts.push((part, Some(node), op.body(id).to_string()));
+                    world.waits[node] = true;
+                    all.push(world);
+                }
+            }
+            for at in 0..self.to_parts.len() {
+                let mut world = self.clone();
+                let (part, node, body) = world.to_parts.remove(at);
+                let body: Value = serde_json::from_str(&body).unwrap();
+                let sent = match node {
+                    Some(node) => world.parts[part].request(&format!("n{}", node + 1), &body),
+                    None => world.parts[part].told(&body, &format!("n{part}")),
+                };
+                for one in sent {
+                    match one {
+                        Sent::Answer { to, body } => {
+                            world.to_nodes.push((to[1..].parse::<usize>().unwrap() - 1, body.to_string()));
+                        }
+                        Sent::Others(body) => {
+                            world
+                                .to_parts
+                                .extend((1..world.parts.len()).map(|p| (p, None, body.to_string())));
+                        }
+                    }
+                }
+                world.to_parts.sort();
+                all.push(world);
+            }
+            for at in 0..self.to_nodes.len() {
+                let mut world = self.clone();
+                let (node, body) = world.to_nodes.remove(at);
+                world.told[node].push(told(&serde_json::from_str(&body).unwrap()));
+                world.waits[node] = false;
+                all.push(world);
+            }
+            all
+        }
+    }
+
+    /// Every outcome of the service, whatever the order of messages is.
+    fn outcomes(begin: World, nodes: &[&[Op]]) -> BTreeSet<Told> {
+        let (mut all, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![begin]);
+        while let Some(world) = open.pop() {
+            if !seen.insert(format!("{world:?}")) {
+                continue;
+            }
+            if world.told.iter().zip(nodes).all(|(told, ops)| told.len() == ops.len()) {
+                all.insert(world.told.clone());
+            }
+            open.extend(world.next(nodes));
+        }
+        all
+    }
+
+    #[test]
+    fn outcomes_of_litmus_tests_are_those_that_the_services_allow() {
+        let tests: [&[&[Op]]; 20] = [
+            &[&[Write("x", 1), Read("y")], &[Write("y", 1), Read("x")]],
+            &[&[Write("x", 1), Write("y", 1)], &[Read("y"), Read("x")]],
+            &[&[Write("x", 1)], &[Read("x"), Read("x")]],
+            &[&[Write("x", 1)], &[Write("x", 2)], &[Read("x"), Read("x")]],
+            &[&[Write("x", 1), Read("x")], &[Write("x", 2), Read("x")]],
+            &[&[Read("x"), Write("y", 1)], &[Read("y"), Write("x", 1)]],
+            &[&[Write("x", 1), Write("x", 2)], &[Read("x"), Read("x")]],
+            &[&[Write("x", 1)], &[Read("x"), Write("y", 1)], &[Read("y"), Read("x")]],
+            &[&[Write("x", 1), Write("y", 2)], &[Write("y", 1), Read("x")]],
+            &[&[Write("x", 1), Write("y", 2)], &[Write("y", 1), Write("x", 2)]],
+            &[&[Write("x", 1), Swap("x", 1, 2)], &[Swap("x", 1, 3)]],
+            &[&[Swap("x", 1, 2)], &[Write("x", 1)]],
+            &[&[Write("x", 1), Swap("x", 1, 2)], &[Read("x"), Read("x")]],
+            &[&[Write("x", 1), Swap("x", 2, 3)], &[Write("x", 2)]],
+            &[&[Swap("x", 1, 2), Read("x")], &[Write("x", 1), Read("x")]],
+            &[&[Write("x", 1), Read("x"), Read("y")], &[Write("y", 1), Read("y"), Read("x")]],
+            &[&[Read("x"), Read("y")], &[Write("y", 1), Write("x", 1)]],
+            &[&[Write("x", 1)], &[Write("y", 1)], &[Read("x"), Read("y")]],
+            &[&[Read("x")], &[Read("x")], &[Write("x", 1)]],
+            &[&[Write("x", 1), Write("x", 2), Read("x")], &[Swap("x", 1, 3)]],
+        ];
+        for nodes in tests {
+            let allowed = one_at_a_time(nodes);
+            for seq in [false, true] {
+                assert_eq!(outcomes(World::new(seq, nodes.len()), nodes), allowed, "{seq} {nodes:?}");
+            }
+        }
+    }
+
+    /// After a write was answered everybody reads it from `lin-kv`, and from `seq-kv` only who wrote.
+    #[test]
+    fn only_one_of_them_is_up_to_date() {
+        let nodes: [&[Op]; 2] = [&[Write("x", 1), Read("x")], &[Read("x")]];
+        for seq in [false, true] {
+            // Whatever happens until the first node knows that it wrote; only then the other one asks.
+            let (mut open, mut read) = (vec![World::new(seq, 2)], BTreeSet::new());
+            while let Some(world) = open.pop() {
+                match world.told[0].is_empty() {
+                    true => open.extend(world.next(&nodes).into_iter().filter(|next| !next.waits[1])),
+                    false => read.extend(outcomes(world, &nodes)),
+                }
+            }
+            let own: BTreeSet<&str> = read.iter().map(|told| told[0][1].as_str()).collect();
+            let other: BTreeSet<&str> = read.iter().map(|told| told[1][0].as_str()).collect();
+            assert_eq!(own, ["1"].into(), "{seq}");
+            let allowed: BTreeSet<&str> = if seq { ["1", "error 20"].into() } else { ["1"].into() };
+            assert_eq!(other, allowed, "{seq}");
+        }
+    }
+
+    /// Replicas of `lww-kv` answer what they know, and agree on the last write once they have told each other, in whatever order.
+    #[test]
+    fn replicas_answer_what_they_know_and_come_to_agree() {
+        let read = |part: &mut Service| match part.request("n1", &Read("x").body(9)).pop() {
+            Some(Sent::Answer { body, .. }) => told(&body),
+            _ => String::new(),
+        };
+        for order in 0..6_usize {
+            let mut parts: Vec<Service> = (0..3).map(|n| Service::new(Part::Replica(n))).collect();
+            parts[0].request("n1", &Write("x", 1).body(1));
+            assert_eq!(
+                [0, 1].map(|n| read(&mut parts[n])),
+                ["1", "error 20"],
+                "what is not known is not there"
+            );
+            parts[1].request("n2", &Write("x", 2).body(1));
+            let pairs = [(0, 1), (1, 2), (2, 0), (1, 0), (2, 1), (0, 2)];
+            for step in 0..2 * pairs.len() {
+                let (from, to) = pairs[(step * 5 + order) % pairs.len()];
+                let gossip = parts[from].gossip();
+                assert!(parts[to].told(&gossip, "").is_empty());
+            }
+            // Both were the first of their replica: the higher replica is later.
+            assert_eq!([0, 1, 2].map(|n| read(&mut parts[n])), ["2", "2", "2"], "{order}");
+            parts[0].request("n1", &Write("x", 3).body(2));
+            let gossip = parts[0].gossip();
+            parts[2].told(&gossip, "");
+            assert_eq!(read(&mut parts[2]), "3", "who knows of a write writes later");
+        }
+    }
+}

@@ -196,12 +196,15 @@ struct Done {
     choices: Vec<Choice>,
 }
 
+/// What makes the run of a number, until nobody wants to know any more.
+type Make<'a, M> = dyn Fn(&mut Simulator<M>, u64, &AtomicBool) -> Result<Done, FuzzError> + Sync + 'a;
+
 /// Makes runs beside each other, since who waits for a process leaves the machine idle, and takes them in the order of their numbers: what comes
 /// of them is the same as one after the other.
 fn side_by_side<M: Model>(
     sim: &mut Simulator<M>,
     runs: u64,
-    run: &(dyn Fn(&mut Simulator<M>, u64, &AtomicBool) -> Result<Done, FuzzError> + Sync),
+    run: &Make<'_, M>,
     take: &mut dyn FnMut(&mut Simulator<M>, u64, Done) -> bool,
 ) -> Result<(), FuzzError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_THREADS) + 1;

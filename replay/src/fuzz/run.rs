@@ -25,6 +25,9 @@ const PUTBACKS: u32 = 16;
 const FAULTS: u64 = 20;
 /// Kills of a run at most, and the deliveries for which who is killed is down.
 const KILLS: u64 = 3;
+/// Probability that who forgets again and again is killed once it has told something, and how often that happens at most.
+const FORGETS: f64 = 0.25;
+const KILLS_OF_ONE: u64 = 6;
 const DOWN: std::ops::RangeInclusive<u64> = 1..=20;
 /// Deliveries for each client message of a model that wants them one by one.
 const PACE: u64 = 8;
@@ -70,11 +73,9 @@ pub(crate) fn clocks(drift: f64, actors: &[ActorId], rng: &mut ChaCha8Rng) -> Ve
     speeds
 }
 
-/// Kills of nodes at chosen times: each hits a node that has just told others something, which it may know of only in memory, and before it hears
-/// of anything else.
+/// Kills of nodes: each hits a node that has just told others something, which it may know of only in memory, and before it hears of anything else.
 struct Kills {
-    /// Deliveries after which somebody is killed, the first last.
-    at: Vec<u64>,
+    when: KilledWhen,
     /// Who is down, and after how many deliveries it starts again.
     down: Vec<(u64, ActorId)>,
     nodes: Vec<ActorId>,
@@ -82,8 +83,15 @@ struct Kills {
     back: bool,
 }
 
+enum KilledWhen {
+    /// Whoever tells something next after so many deliveries; the first is last.
+    After(Vec<u64>),
+    /// One node, each time with this probability, and so many times at most: it forgets again and again, beside others that do not.
+    Again(ActorId, f64, u64),
+}
+
 impl Kills {
-    /// In three of four runs of those that take turns, where nodes fail.
+    /// In three of four runs of those that take turns, where nodes fail: a few kills of anybody, or more of one.
     fn new(
         settings: &FuzzSettings,
         (strategy, nodes): (Strategy, &[ActorId]),
@@ -93,11 +101,17 @@ impl Kills {
         if strategy != Strategy::Mixed || settings.weight_crash <= 0.0 || nodes.is_empty() {
             return None;
         }
-        let count = rng.random_range(0..=KILLS);
-        let mut at: Vec<u64> = (0..count).map(|_| rng.random_range(0..deliveries.max(1))).collect();
-        at.sort_unstable_by(|a, b| b.cmp(a));
-        let back = settings.weight_restart > 0.0;
-        (count > 0).then(|| Kills { at, down: Vec::new(), nodes: nodes.to_vec(), back })
+        let when = match rng.random_range(0..4) {
+            0 => return None,
+            1 => {
+                let count = rng.random_range(1..=KILLS);
+                let mut at: Vec<u64> = (0..count).map(|_| rng.random_range(0..deliveries.max(1))).collect();
+                at.sort_unstable_by(|a, b| b.cmp(a));
+                KilledWhen::After(at)
+            }
+            _ => KilledWhen::Again(nodes[rng.random_range(0..nodes.len())], FORGETS, KILLS_OF_ONE),
+        };
+        Some(Kills { when, down: Vec::new(), nodes: nodes.to_vec(), back: settings.weight_restart > 0.0 })
     }
 }
 
@@ -152,8 +166,9 @@ impl<'a, M: Model> Run<'a, M> {
         let more = paced && settings.client_messages.is_none();
         let usual = if more { usual.max(options.deliveries / PACE) } else { usual };
         let total = options.externals.map_or(usual, u64::from);
-        let faults = settings.weight_crash
-            + settings.weight_restart
+        // Kills at chosen times are no random events.
+        let chosen = if kills.is_some() { 0.0 } else { settings.weight_crash + settings.weight_restart };
+        let faults = chosen
             + settings.weight_partition
             + settings.weight_isolate
             + if scenario.duplicates { settings.weight_duplicate } else { 0.0 };
@@ -418,12 +433,21 @@ impl<'a, M: Model> Run<'a, M> {
             }
             return;
         }
-        let due = kills.at.last().is_some_and(|at| *at <= now);
-        let Some(actor) = told.filter(|actor| due && kills.nodes.contains(actor)) else { return };
+        let Some(actor) = told.filter(|actor| kills.nodes.contains(actor)) else { return };
         if self.world.status(actor) != Status::Running {
             return;
         }
-        kills.at.pop();
+        match &mut kills.when {
+            KilledWhen::After(at) if at.last().is_some_and(|at| *at <= now) => {
+                at.pop();
+            }
+            KilledWhen::Again(one, part, left)
+                if *one == actor && *left > 0 && self.rng.random_bool(*part) =>
+            {
+                *left -= 1;
+            }
+            _ => return,
+        }
         let back = kills.back.then(|| match self.rng.random_bool(0.5) {
             true => 0,
             false => self.rng.random_range(DOWN),
