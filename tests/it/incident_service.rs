@@ -296,7 +296,11 @@ fn a_recording_that_streams_in_becomes_pages_and_messages_without_a_command() {
 fn every_route_asks_for_a_token_where_there_are_some() {
     let dir = tempfile::tempdir().unwrap();
     let tokens = dir.path().join("tokens");
-    std::fs::write(&tokens, "0123456789abcdef0123\n").unwrap();
+    let named: String = ["viewer", "reporter", "operator", "worker", "admin"]
+        .iter()
+        .map(|role| format!("{role} some-{role} {role}-0123456789abcdef\n"))
+        .collect();
+    std::fs::write(&tokens, format!("0123456789abcdef0123\n{named}")).unwrap();
     #[cfg(unix)]
     std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
@@ -338,6 +342,21 @@ fn every_route_asks_for_a_token_where_there_are_some() {
         let wrong = [("authorization", "Bearer 0123456789abcdef0124"), ("cookie", "demi=00")];
         assert_eq!(ask(daemon.pages, route, &wrong, "").status, status, "{route}");
         assert_ne!(ask(daemon.pages, route, &[bearer], "").status, 401, "{route}");
+    }
+    // Each role on each route: what it may not do is refused, and what it may do is at most wrong otherwise.
+    let roles = ["viewer", "reporter", "operator", "worker", "admin"];
+    for (route, _) in routes.iter().filter(|(route, _)| !["GET /login", "GET /healthz"].contains(route)) {
+        let may: &[&str] = match *route {
+            "POST /v1/incidents" | "POST /v1/alertmanager" => &["reporter", "operator", "worker", "admin"],
+            route if route.starts_with("GET ") => &["viewer", "operator", "worker", "admin"],
+            _ => &["operator", "worker", "admin"],
+        };
+        for role in roles {
+            let shown = format!("Bearer {role}-0123456789abcdef");
+            let status = ask(to, route, &[("authorization", &shown)], "").status;
+            assert_eq!(status != 403, may.contains(&role), "{role}: {route}: {status}");
+            assert_ne!(status, 401, "{role}: {route}");
+        }
     }
     // A browser logs in, and its session counts for its own pages alone.
     assert_eq!(ask(to, "POST /login", &[], "token=wrong").status, 401);

@@ -151,6 +151,45 @@ fn logs_become_a_page_and_a_second_occurrence_is_the_same_bug() {
     assert!(folder.incident(1, &["verify"]).contains("missing or damaged"));
 }
 
+/// Random runs of two defects of one model: with a small budget no two of their schedules are equal, and the shortest way is not found.
+#[test]
+fn recordings_of_one_defect_are_one_bug_and_those_of_another_are_another() {
+    let folder = Folder::new();
+    let recordings = [("raft-45", "101"), ("raft-46", "101"), ("raft-45", "102"), ("raft-46", "102")];
+    let store = folder.store();
+    let mut ids = Vec::new();
+    for (defect, seed) in recordings {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("replay/scenarios/{defect}.toml"));
+        // One model, with another defect.
+        let scenario = folder.path(&format!("{defect}/raft.toml"));
+        std::fs::create_dir_all(folder.path(defect)).unwrap();
+        std::fs::copy(from, &scenario).unwrap();
+        let found = folder.path(&format!("{defect}-{seed}"));
+        demi(&["fuzz", "--scenario", &scenario, "--seed", seed, "--out", &found]);
+        let logs = std::fs::read_dir(Path::new(&found).join("logs")).unwrap();
+        let logs: Vec<String> = logs.map(|log| log.unwrap().path().display().to_string()).collect();
+        let mut words = vec!["incident", "open", "--store", &store, "--system", seed];
+        words.extend(["--scenario", &scenario, "--budget", BUDGET]);
+        words.extend(logs.iter().map(String::as_str));
+        ids.push(ends(0, &words).trim().to_owned());
+    }
+    folder.incident(0, &["work", "--once"]);
+    let bug = |id: &String| {
+        let incident = folder.json(&["show", id]);
+        assert_eq!(incident["result"], "minimized", "{incident}");
+        (
+            incident["bug"].as_str().unwrap().to_owned(),
+            incident["findings"]["cause"].to_string(),
+            incident["why"].to_string(),
+        )
+    };
+    let bugs: Vec<_> = ids.iter().map(bug).collect();
+    assert!(bugs[0].1.contains("raft45_duplicate_votes"), "{bugs:?}");
+    assert_eq!(bugs[0].0, bugs[2].0, "{bugs:?}");
+    assert_eq!(bugs[1].0, bugs[3].0, "{bugs:?}");
+    assert_ne!(bugs[0].0, bugs[1].0, "{bugs:?}");
+}
+
 #[test]
 fn what_fails_says_why_and_without_a_model_there_is_the_past() {
     let folder = Folder::new();

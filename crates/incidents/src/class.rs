@@ -6,6 +6,7 @@
 //! and then order.
 
 mod canonical;
+mod effects;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,8 @@ pub use read::{Unread, of_result};
 
 /// Most items of a bag that are kept.
 const MOST_ITEMS: usize = 256;
+/// How many digits of a digest tell the items of one bag from each other.
+const DIGITS: usize = 12;
 
 /// One step of a schedule that was run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Point {
     pub content: String,
     /// The steps before it, at other actors, that it follows directly.
     pub causes: Vec<usize>,
+    /// What it changes and sends, as the explanation of the result tells it, one a line: `term: 0 → 1`, `to b: Vote(1)`.
+    pub effects: Vec<String>,
 }
 
 /// The keys of a schedule, from exact to coarse.
@@ -49,23 +54,23 @@ pub struct Keys {
     /// Whether the canonical form was too much work: then equal schedules have equal keys, and a few different ones may too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approximate: bool,
-    /// How often which step comes at all and after which other one, from which nearness is judged.
+    /// How often which step comes, with what it does: which parts of the state it changes and how, and what it sends. Digests, since these texts
+    /// are the system's own. Nearness is judged from it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bag: BTreeMap<String, u32>,
 }
 
 impl Keys {
-    /// The keys as texts that tell their kind.
+    /// The keys as texts that tell their kind, from exact to coarse. Bugs of another model or invariant, `of`, have other ones.
     #[must_use]
-    pub fn texts(&self) -> Vec<String> {
-        vec![
-            format!("exact:{}", self.exact),
-            format!("shape:{}", self.shape),
-            format!("profile:{}", self.profile),
-        ]
+    pub fn texts(&self, of: &[&str]) -> Vec<String> {
+        let of = hex_of(of);
+        [("exact", &self.exact), ("shape", &self.shape), ("profile", &self.profile)]
+            .map(|(kind, key)| format!("{kind}:{}", hex_of(&[&of, key])))
+            .to_vec()
     }
 
-    /// How near two schedules are, from 0 to 1: what their bags share, of what one of them has.
+    /// How near two schedules are, from 0 to 1: the steps that both have, of those that one of them has. A step is what it takes and what it does.
     #[must_use]
     pub fn overlap(&self, other: &Keys) -> f64 {
         let names: BTreeSet<&String> = self.bag.keys().chain(other.bag.keys()).collect();
@@ -100,7 +105,13 @@ pub fn keys(points: &[Point]) -> Keys {
     let contents = Contents::of(points, &actors);
     let (exact, exactly) = graph(points, &actors, &contents, true).canonical();
     let (shape, shapely) = graph(points, &actors, &contents, false).canonical();
-    Keys { exact, shape, profile: profile(points), approximate: !exactly || !shapely, bag: bag(points) }
+    Keys {
+        exact,
+        shape,
+        profile: profile(points),
+        approximate: !exactly || !shapely,
+        bag: bag(points, &actors),
+    }
 }
 
 fn step_of(point: &Point) -> String {
@@ -124,16 +135,17 @@ fn profile(points: &[Point]) -> String {
     hex_of(&profiles)
 }
 
-fn bag(points: &[Point]) -> BTreeMap<String, u32> {
+fn bag(points: &[Point], actors: &BTreeSet<&str>) -> BTreeMap<String, u32> {
     let mut bag: BTreeMap<String, u32> = BTreeMap::new();
-    let mut before: BTreeMap<&str, String> = BTreeMap::new();
     for point in points {
-        let step = format!("{} {}", point.kind, point.type_);
-        let last = before.insert(&point.actor, step.clone()).unwrap_or_default();
-        for item in [format!("{last} > {step}"), step] {
-            if bag.len() < MOST_ITEMS || bag.contains_key(&item) {
-                *bag.entry(item).or_default() += 1;
-            }
+        let effects: BTreeSet<String> =
+            point.effects.iter().filter_map(|effect| effects::abstracted(effect, actors)).collect();
+        let mut step = vec![step_of(point)];
+        step.extend(effects);
+        let mut item = hex_of(&step);
+        item.truncate(DIGITS);
+        if bag.len() < MOST_ITEMS || bag.contains_key(&item) {
+            *bag.entry(item).or_default() += 1;
         }
     }
     bag

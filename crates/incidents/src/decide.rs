@@ -173,7 +173,7 @@ pub fn groupings(state: &State) -> Vec<Event> {
         // In the order in which they happened.
         (incident.entry(), incident.opened().id)
     });
-    next.map(|incident| vec![group(state, incident)]).unwrap_or_default()
+    next.map(|incident| group(state, incident)).unwrap_or_default()
 }
 
 /// A receiver of news, as far as decisions need it.

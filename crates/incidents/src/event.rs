@@ -1,5 +1,7 @@
 //! What the journal says: entries, each with events.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -425,6 +427,12 @@ pub struct Findings {
     /// Keys of the schedule's class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
+    /// The same of what happened, reduced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduced_keys: Option<Keys>,
+    /// The switches of the scenario that the violation needs: with any of them off it is gone. Empty where none is known to be needed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub cause: BTreeSet<String>,
     /// What is missing or uncertain, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
@@ -443,7 +451,13 @@ impl Findings {
     /// What stays of them where they are forgotten: size and class, which have no names.
     #[must_use]
     pub fn forgotten(&self) -> Self {
-        Findings { size: self.size, keys: self.keys.clone(), ..Findings::default() }
+        Findings {
+            size: self.size,
+            keys: self.keys.clone(),
+            reduced_keys: self.reduced_keys.clone(),
+            cause: self.cause.clone(),
+            ..Findings::default()
+        }
     }
 
     /// The same with every text within its bound.
@@ -451,6 +465,7 @@ impl Findings {
     pub fn bounded(mut self) -> Self {
         self.violation = cut_all(&self.violation, LINE);
         self.doubts = cut_all(&self.doubts, LINE);
+        self.cause = cut_all(&self.cause, NAME).into_iter().collect();
         self.story = self.story.iter().take(2 * MANY).map(|line| cut(line, LINE)).collect();
         for text in [&mut self.network, &mut self.model, &mut self.model_digest] {
             *text = cut(text, NAME);

@@ -278,6 +278,9 @@ pub struct Bug {
     regressions: u32,
     replayed: BTreeMap<String, String>,
     history: Vec<Line>,
+    /// Whether somebody has split it, or split it off: then nobody but people make it one with another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    apart: bool,
 }
 
 impl Bug {
@@ -347,6 +350,12 @@ impl Bug {
         self.regressions
     }
 
+    /// Whether people have split it, or split it off another one.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.apart
+    }
+
     /// Verdicts by the digest of a model.
     #[must_use]
     pub fn replayed(&self) -> &BTreeMap<String, String> {
@@ -411,7 +420,7 @@ pub struct State {
     kinds: BTreeMap<String, Vec<IncidentId>>,
     /// Incidents that are waiting, held or failed: few of many.
     active: BTreeSet<IncidentId>,
-    /// Done, and of no bug so far.
+    /// Done, and of no bug so far, or of one that does not know what came of the work since then.
     ungrouped: BTreeSet<IncidentId>,
     skipped: u64,
     unknown: u64,
@@ -460,7 +469,7 @@ impl State {
         &self.active
     }
 
-    /// Incidents that are done and of no bug so far.
+    /// Incidents that are done and of no bug so far, or of one that does not know yet what came of more work.
     #[must_use]
     pub fn ungrouped(&self) -> &BTreeSet<IncidentId> {
         &self.ungrouped
@@ -573,9 +582,9 @@ impl State {
                 incident.said.clear();
                 let grouped = incident.bug;
                 self.active.remove(id);
-                match grouped {
-                    None => drop(self.ungrouped.insert(*id)),
-                    Some(bug) => self.represent(bug),
+                self.ungrouped.insert(*id);
+                if let Some(bug) = grouped {
+                    self.represent(bug);
                 }
                 true
             }
@@ -759,8 +768,20 @@ impl State {
         nearest: Option<(u32, f64)>,
     ) -> bool {
         let Some(incident) = self.incidents.get(&id) else { return false };
-        if incident.bug.is_some() || !self.ungrouped.contains(&id) {
+        if !self.ungrouped.contains(&id) {
             return false;
+        }
+        if let Some(own) = incident.bug {
+            // It stays what it is. What more work found out is the bug's from now on.
+            let own = self.bug(own).map(|(number, _)| number);
+            let same = bug.and_then(|bug| self.bug(bug)).map(|(number, _)| number);
+            let Some(own) = own.filter(|own| Some(*own) == same) else { return false };
+            self.own(own, keys);
+            self.ungrouped.remove(&id);
+            if let Some(incident) = self.incidents.get_mut(&id) {
+                incident.nearest = nearest;
+            }
+            return true;
         }
         let number = match bug {
             Some(bug) => match self.bug(bug) {
@@ -784,6 +805,7 @@ impl State {
             regressions: 0,
             replayed: BTreeMap::new(),
             history: Vec::new(),
+            apart: false,
         });
         if bug.incidents.is_empty() {
             bug.tell(at, "", format!("first seen, as {}", id.short()));
@@ -808,12 +830,7 @@ impl State {
                 None => bug.unknown += 1,
             }
         }
-        for key in keys {
-            if !self.keys.contains_key(key) {
-                self.keys.insert(key.clone(), number);
-                bug.keys.insert(key.clone());
-            }
-        }
+        self.own(number, keys);
         self.ungrouped.remove(&id);
         if let Some(incident) = self.incidents.get_mut(&id) {
             incident.bug = Some(number);
@@ -822,6 +839,17 @@ impl State {
         }
         self.represent(number);
         true
+    }
+
+    /// Gives a bug the keys that no other one has.
+    fn own(&mut self, number: u32, keys: &[String]) {
+        let Some(bug) = self.bugs.get_mut(&number) else { return };
+        for key in keys {
+            if !self.keys.contains_key(key) {
+                self.keys.insert(key.clone(), number);
+                bug.keys.insert(key.clone());
+            }
+        }
     }
 
     /// Chooses anew which incident stands for a bug: minimized, with the fewest steps, the first of these.
@@ -874,15 +902,13 @@ impl State {
         if leaving.len() == from.incidents.len() {
             return false;
         }
-        let keys_of = |id: &IncidentId| {
-            let keys = self.incidents.get(id).and_then(|incident| incident.findings.keys.clone());
-            keys.map(|keys| keys.texts()).unwrap_or_default()
-        };
+        let keys_of = |id: &IncidentId| self.incidents.get(id).map(crate::group::keys_of).unwrap_or_default();
         let keys: BTreeSet<String> =
             leaving.iter().flat_map(keys_of).filter(|key| from.keys.contains(key)).collect();
         let number = self.bugs.last_key_value().map_or(1, |(last, _)| last + 1);
         let mut new = from.clone();
         new.status = Status::New;
+        new.apart = true;
         new.keys.clone_from(&keys);
         new.incidents.clone_from(&leaving);
         new.representative = first;
@@ -893,6 +919,7 @@ impl State {
         if let Some(from) = self.bugs.get_mut(&bug) {
             from.incidents.retain(|id| !leaving.contains(id));
             from.keys.retain(|key| !keys.contains(key));
+            from.apart = true;
             from.tell(at, by, format!("split B-{number} from it"));
         }
         for key in keys {

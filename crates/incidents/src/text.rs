@@ -54,6 +54,13 @@ pub fn end_of(text: &str, most: usize) -> String {
     cut(tail, most)
 }
 
+/// Whether a line of a `trace.md` begins a step, as `3. **node-1** starts` does.
+pub(crate) fn is_step(line: &str) -> bool {
+    line.split_once(". ").is_some_and(|(number, rest)| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with("**")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

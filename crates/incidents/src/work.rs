@@ -2,6 +2,7 @@
 //!
 //! What a stage makes lies in a folder whose name is a digest of what it was made from. It appears whole or not at all, and the next attempt uses it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use demi_common::owned::{Kind, is_whole};
-use demi_schemas::summary::MinimizeSummary;
+use demi_schemas::summary::{MinimizeSummary, NeededSummary};
 
 use crate::child::{self, Ended, Limits, Ran};
 use crate::class;
@@ -21,10 +22,10 @@ use crate::journal::{Journal, JournalError};
 use crate::models::{ModelConfig, Models};
 use crate::objects::Objects;
 use crate::place::{Beat, Place};
-use crate::text::{LINE, NOTE, cut, end_of};
+use crate::text::{LINE, NOTE, cut, end_of, is_step};
 
 /// The version of what stages make: another one makes all of it anew.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 /// How much of the work is told as text.
 const STORY: usize = 60;
 /// Budget of what happened, reduced.
@@ -272,13 +273,17 @@ impl<O: Objects> Attempt<'_, O> {
             return Ok(Stop::Lost);
         }
         let reduced = data.join(format!("reduced-{}", hex_of(&[key[0], key[1], key[2], REDUCE])));
-        let fast = [("--phases", "ddmin"), ("--budget", REDUCE)];
+        let fast = ["--phases", "local", "--budget", REDUCE];
         if let Err(stop) = self.minimize(&model, &execution, &scenario, &reduced, &fast) {
             return Ok(stop);
         }
-        if let Err(why) = take_result(&reduced, &mut findings) {
-            return Ok(Stop::Failed(Reason::ModelFailed, why));
-        }
+        let needs = match take_result(&reduced, &mut findings) {
+            Ok(needs) => needs,
+            Err(why) => return Ok(Stop::Failed(Reason::ModelFailed, why)),
+        };
+        let held = needs.is_some();
+        findings.cause = needs.map(cause_of).unwrap_or_default();
+        findings.reduced_keys = class::of_result(&reduced).ok().map(|points| class::keys(&points));
         findings.reduced_steps = Some(findings.size[0]);
         findings.outputs.push(folder_output(&reduced));
         match self.page(&data, &reduced, Some(&execution), &hex_of(&[FORMAT, &name_of(&reduced)])) {
@@ -288,44 +293,70 @@ impl<O: Objects> Attempt<'_, O> {
         if !self.enter(Stage::Minimizing, &findings)? {
             return Ok(Stop::Lost);
         }
-        self.shortest(&data, &model, &execution, &key, findings)
+        let limits = &model.limits;
+        let mut budgets = vec![&limits.budget];
+        if !self.first && limits.further != limits.budget {
+            // A further occurrence is mostly of a bug that is known. One that is not is worth as much as a first one.
+            budgets.insert(0, &limits.further);
+        }
+        let last = budgets.len() - 1;
+        for (at, budget) in budgets.into_iter().enumerate() {
+            let made = [key[0], key[1], key[2], budget, if held { "held" } else { "" }];
+            let mut found = findings.clone();
+            let result = match self.shortest(&data, &model, (&execution, held), &made, &mut found)? {
+                Ok(result) => result,
+                Err(stop) => return Ok(stop),
+            };
+            if at == last || crate::group::is_known(self.shop.journal.state(), &self.opened, &found) {
+                return self.publish(&data, &model, (&execution, &result), found);
+            }
+        }
+        Ok(Stop::Lost)
     }
 
-    /// The search for the shortest way, and what is made of its result. Where it fails, what happened, reduced, is the result.
+    /// The search for the shortest way, with its class. Where it fails, what happened, reduced, is the result.
     fn shortest(
         &mut self,
         data: &Path,
         model: &ModelConfig,
-        execution: &Path,
-        key: &[&str; 3],
-        mut findings: Findings,
-    ) -> Result<Stop, JournalError> {
+        (execution, held): (&Path, bool),
+        made: &[&str; 5],
+        findings: &mut Findings,
+    ) -> Result<Result<PathBuf, Stop>, JournalError> {
         let limits = &model.limits;
-        let budget = if self.first { limits.budget.clone() } else { limits.further.clone() };
-        let made_from = hex_of(&[key[0], key[1], key[2], &budget]);
-        let minimized = data.join(format!("minimized-{made_from}"));
+        let budget = made[3];
+        let minimized = data.join(format!("minimized-{}", hex_of(made)));
         let jobs = self.jobs.to_string();
         let memory = limits.memory.clone();
         let scenario = model.scenario.clone();
-        let options = [("--budget", &*budget), ("--jobs", &*jobs), ("--memory", &*memory)];
+        let mut options = vec!["--budget", budget, "--jobs", &jobs, "--memory", &memory];
+        // The search is for what happened: switches that it does not need are off, or the shortest way may be another defect's.
+        options.extend(held.then_some("--cause"));
         let searched = self.minimize(model, execution, &scenario, &minimized, &options);
         let result = match searched {
             Ok(()) => {
                 let (before, reduced) = (findings.clone(), findings.reduced_steps);
-                if let Err(why) = take_result(&minimized, &mut findings) {
-                    return Ok(Stop::Failed(Reason::ModelFailed, why));
-                }
+                let needs = match take_result(&minimized, findings) {
+                    Ok(needs) => needs.map(cause_of).unwrap_or_default(),
+                    Err(why) => return Ok(Err(Stop::Failed(Reason::ModelFailed, why))),
+                };
                 findings.reduced_steps = reduced;
                 // A budget may end before the search is where the local passes were.
                 match findings.size > before.size {
                     true => {
-                        findings = before;
+                        *findings = before;
                         findings.doubts.push(format!(
                             "the search ended with its budget, {budget}, and found nothing shorter"
                         ));
-                        self.reduced(data, &findings).unwrap_or(minimized)
+                        self.reduced(data, findings).unwrap_or(minimized)
                     }
                     false => {
+                        // What the shortest way needs less than what happened counts for nothing in either.
+                        if findings.cause.is_empty()
+                            || (!needs.is_empty() && needs.is_subset(&findings.cause))
+                        {
+                            findings.cause = needs;
+                        }
                         findings.outputs.push(folder_output(&minimized));
                         minimized
                     }
@@ -335,13 +366,28 @@ impl<O: Objects> Attempt<'_, O> {
                 findings
                     .doubts
                     .push(format!("the search for the shortest way ended early: {}", reason.word()));
-                match self.reduced(data, &findings) {
+                match self.reduced(data, findings) {
                     Some(folder) => folder,
-                    None => return Ok(Stop::Failed(reason, String::new())),
+                    None => return Ok(Err(Stop::Failed(reason, String::new()))),
                 }
             }
-            Err(stop) => return Ok(stop),
+            Err(stop) => return Ok(Err(stop)),
         };
+        match class::of_result(&result) {
+            Ok(points) => findings.keys = Some(class::keys(&points)),
+            Err(error) => findings.doubts.push(format!("its class is not known: {error}")),
+        }
+        Ok(Ok(result))
+    }
+
+    /// Checks the proof and makes the last page.
+    fn publish(
+        &mut self,
+        data: &Path,
+        model: &ModelConfig,
+        (execution, result): (&Path, &Path),
+        mut findings: Findings,
+    ) -> Result<Stop, JournalError> {
         if !self.enter(Stage::Classifying, &findings)? {
             return Ok(Stop::Lost);
         }
@@ -357,20 +403,16 @@ impl<O: Objects> Attempt<'_, O> {
                 }
             }
         }
-        match class::of_result(&result) {
-            Ok(points) => findings.keys = Some(class::keys(&points)),
-            Err(error) => findings.doubts.push(format!("its class is not known: {error}")),
-        }
         if !self.enter(Stage::Reporting, &findings)? {
             return Ok(Stop::Lost);
         }
-        let named = hex_of(&[FORMAT, &name_of(&result), "last"]);
-        Ok(match self.page(data, &result, Some(execution), &named) {
+        let named = hex_of(&[FORMAT, &name_of(result), "last"]);
+        Ok(match self.page(data, result, Some(execution), &named) {
             Ok(page) => {
                 findings.outputs.push(page);
                 for file in ["schedule.jsonl", "certificate.json", "summary.json", "trace.md", "shiviz.log"] {
                     if let Ok(bytes) = fs::read(result.join(file)) {
-                        let name = format!("{}/{file}", name_of(&result));
+                        let name = format!("{}/{file}", name_of(result));
                         findings.outputs.push(Output { name, digest: hex_of(&[&bytes]) });
                     }
                 }
@@ -480,16 +522,14 @@ impl<O: Objects> Attempt<'_, O> {
         execution: &Path,
         scenario: &Path,
         out: &Path,
-        options: &[(&str, &str)],
+        options: &[&str],
     ) -> Result<(), Stop> {
         if is_whole(out, Kind::Minimized) {
             return Ok(());
         }
         let mut arguments =
             words(&[&"-q", &"minimize", &execution, &"--scenario", &scenario, &"--out", &out]);
-        for (name, value) in options {
-            arguments.extend(words(&[name, value]));
-        }
+        arguments.extend(options.iter().map(OsString::from));
         let ran = self.call(model, &arguments, model.limits.minimize_secs)?;
         match ran.ended {
             Ended::Status(0) if is_whole(out, Kind::Minimized) => Ok(()),
@@ -655,8 +695,13 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-/// Reads what `minimize` wrote.
-fn take_result(folder: &Path, findings: &mut Findings) -> Result<(), String> {
+/// The switches without any of which the violation is gone. Where another set does as well, none is the cause.
+fn cause_of(needs: NeededSummary) -> BTreeSet<String> {
+    if needs.sole { needs.switches.into_iter().collect() } else { BTreeSet::new() }
+}
+
+/// Reads what `minimize` wrote; returns which switches of the scenario the result needs, where that is known.
+fn take_result(folder: &Path, findings: &mut Findings) -> Result<Option<NeededSummary>, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
     let text = fs::read_to_string(folder.join("summary.json")).map_err(|e| failed(&e))?;
     let summary: MinimizeSummary = serde_json::from_str(&text).map_err(|e| failed(&e))?;
@@ -674,18 +719,18 @@ fn take_result(folder: &Path, findings: &mut Findings) -> Result<(), String> {
     let trace = fs::read_to_string(folder.join("trace.md")).unwrap_or_default();
     let proof = trace.lines().find(|line| line.starts_with("No ") && line.contains("exhaustive"));
     findings.proven = proof.map(|line| cut(line, LINE)).unwrap_or_default();
+    if !findings.proven.is_empty() && !summary.switched_off.is_empty() {
+        findings.proven.push_str(" Switches that what happened does not need were off.");
+    }
     findings.story = story(&trace);
-    Ok(())
+    Ok(summary.needs)
 }
 
 /// The steps of a `trace.md`, a line each, with what each changed.
 fn story(trace: &str) -> Vec<String> {
     let mut steps: Vec<String> = Vec::new();
     for line in trace.lines() {
-        let numbered = line.split_once(". ").is_some_and(|(number, rest)| {
-            number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with("**")
-        });
-        if numbered {
+        if is_step(line) {
             steps.push(line.to_owned());
         } else if let (Some(detail), Some(step)) = (line.strip_prefix("    - "), steps.last_mut()) {
             step.push('\n');

@@ -31,7 +31,8 @@ pub enum Unread {
     },
 }
 
-/// The steps of the schedule in a folder that `minimize` wrote, with what each follows as its `shiviz.log` has it.
+/// The steps of the schedule in a folder that `minimize` wrote, with what each follows as its `shiviz.log` has it, and what each does as its
+/// `trace.md` tells it.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -57,7 +58,29 @@ pub fn of_result(folder: &Path) -> Result<Vec<Point>, Unread> {
     for (at, causes) in causes(&clocks).into_iter().enumerate().skip(unsaid) {
         points[at - unsaid].causes = causes.into_iter().filter_map(|c| c.checked_sub(unsaid)).collect();
     }
+    // An explanation is for people: without one, less is known of the steps.
+    let told = effects(&text("trace.md").unwrap_or_default());
+    if let Some(unsaid) = told.len().checked_sub(points.len()) {
+        for (point, effects) in points.iter_mut().zip(told.into_iter().skip(unsaid)) {
+            point.effects = effects;
+        }
+    }
     Ok(points)
+}
+
+/// By numbered step of a `trace.md`: what is told of it.
+fn effects(trace: &str) -> Vec<Vec<String>> {
+    let mut steps: Vec<Vec<String>> = Vec::new();
+    for line in trace.lines() {
+        if crate::text::is_step(line) {
+            steps.push(Vec::new());
+        } else if let (Some(effect), Some(step)) = (line.strip_prefix("    - "), steps.last_mut()) {
+            step.push(effect.to_owned());
+        } else if line.starts_with("After the last step") {
+            break;
+        }
+    }
+    steps
 }
 
 fn point(step: &Step) -> Point {
@@ -82,6 +105,7 @@ fn point(step: &Step) -> Point {
         actor: step.to.clone(),
         content: step.payload.clone().unwrap_or_default(),
         causes: Vec::new(),
+        effects: Vec::new(),
     }
 }
 

@@ -33,7 +33,15 @@ fn run(seed: u64, nodes: usize, length: usize) -> Vec<Point> {
             random.random_range(0..3)
         );
         let causes = if sender == to { Vec::new() } else { vec![cause] };
-        points.push(Point { kind: "deliver".into(), type_, external: false, actor: to, content, causes });
+        points.push(Point {
+            kind: "deliver".into(),
+            type_,
+            external: false,
+            actor: to,
+            content,
+            causes,
+            effects: Vec::new(),
+        });
     }
     points
 }

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 mod disk;
+mod grouping;
 mod interleavings;
 mod on_disk;

@@ -1,11 +1,11 @@
 //! Pages and requests.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, RawQuery, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -15,11 +15,12 @@ use demi_incidents::sources::{Alerts, Request as OpenRequest};
 use demi_incidents::view::{self, Filter, PAGE};
 use demi_incidents::{IncidentId, Journal, LocalFolder, Objects, Place, digest_of, page};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use url::form_urlencoded;
 
 use super::service::Shared;
 use crate::net::guard;
-use crate::net::security::Tokens;
+use crate::net::security::{Holder, Role, Tokens};
 use crate::sources::web::bearer;
 
 /// Longest body, in bytes.
@@ -28,6 +29,8 @@ const LONGEST: usize = 256 * 1024;
 const SESSIONS: usize = 1024;
 /// How long a browser stays logged in, in seconds.
 const SESSION_SECONDS: u64 = 12 * 3600;
+/// Most bytes of incidents that are opened by one entry of the journal.
+const ENTRY: usize = 256 * 1024;
 /// Most incidents of one answer.
 const MOST: usize = 500;
 
@@ -47,17 +50,18 @@ struct Web {
     shared: Arc<Shared>,
     tokens: Tokens,
     sessions: Arc<Mutex<Sessions>>,
+    wishes: Arc<Mutex<Vec<Wish>>>,
     encrypted: bool,
 }
 
 /// Browsers that showed a token, by what they were given for it. A restart asks them again.
 #[derive(Default)]
 struct Sessions {
-    known: VecDeque<([u8; 16], std::time::Instant)>,
+    known: VecDeque<([u8; 16], std::time::Instant, Holder)>,
 }
 
 impl Sessions {
-    fn add(&mut self) -> String {
+    fn add(&mut self, holder: Holder) -> String {
         let mut bytes = [0; 32];
         // Without randomness nobody logs in.
         if rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).is_err() {
@@ -66,24 +70,28 @@ impl Sessions {
         if self.known.len() >= SESSIONS {
             self.known.pop_front();
         }
-        self.known.push_back((digest_of(&[bytes]), std::time::Instant::now()));
+        self.known.push_back((digest_of(&[bytes]), std::time::Instant::now(), holder));
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    fn know(&self, shown: &str) -> bool {
+    fn holder(&self, shown: &str) -> Option<Holder> {
         let bytes: Option<Vec<u8>> = (0..shown.len() / 2)
             .map(|at| shown.get(2 * at..2 * at + 2).and_then(|two| u8::from_str_radix(two, 16).ok()))
             .collect();
-        let Some(bytes) = bytes.filter(|bytes| bytes.len() == 32) else { return false };
+        let bytes = bytes.filter(|bytes| bytes.len() == 32)?;
         // What is compared is a digest, so that the time it takes tells nothing.
         let shown = digest_of(&[bytes]);
-        self.known.iter().any(|(known, since)| *known == shown && since.elapsed().as_secs() < SESSION_SECONDS)
+        let found = self
+            .known
+            .iter()
+            .find(|(known, since, _)| *known == shown && since.elapsed().as_secs() < SESSION_SECONDS);
+        found.map(|(_, _, holder)| holder.clone())
     }
 }
 
 /// The routes.
 pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, encrypted: bool) -> Router {
-    let web = Web { shared, tokens, sessions: Arc::default(), encrypted };
+    let web = Web { shared, tokens, sessions: Arc::default(), wishes: Arc::default(), encrypted };
     Router::new()
         .route("/", get(list_of_bugs))
         .route("/incidents", get(list_of_incidents))
@@ -119,26 +127,58 @@ async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// Who shows no token, and no session for one, is asked for it. A session counts for no request of another page.
-async fn allowed(State(web): State<Web>, request: Request, next: Next) -> Response {
-    if web.tokens.allow(bearer(request.headers())) {
-        return next.run(request).await;
+/// The role that a request needs.
+fn needed(method: &Method, path: &str) -> Role {
+    match path {
+        _ if method == Method::GET || method == Method::HEAD => Role::Viewer,
+        "/v1/incidents" | "/v1/alertmanager" => Role::Reporter,
+        _ => Role::Operator,
     }
-    let (parts, body) = request.into_parts();
-    let session = cookie(&parts.headers)
-        .is_some_and(|shown| web.sessions.lock().unwrap_or_else(PoisonError::into_inner).know(shown));
-    if session {
-        return match guard::own_page(&parts) {
-            true => next.run(Request::from_parts(parts, body)).await,
-            false => problem(StatusCode::FORBIDDEN, "this request comes from a page of another origin"),
-        };
-    }
-    let wants_page = parts.method == Method::GET && !parts.uri.path().starts_with("/v1/");
-    if wants_page {
-        return Redirect::to("/login").into_response();
-    }
-    problem(StatusCode::UNAUTHORIZED, "show a token, as Authorization: Bearer TOKEN")
 }
+
+/// Who shows no token, and no session for one, is asked for it. A session counts for no request of another page. Who may not do what they ask for is
+/// told so.
+async fn allowed(State(web): State<Web>, mut request: Request, next: Next) -> Response {
+    let role = needed(request.method(), request.uri().path());
+    let holder = match web.tokens.holder(bearer(request.headers())) {
+        Some(holder) => holder,
+        None => {
+            let (parts, body) = request.into_parts();
+            let session = cookie(&parts.headers)
+                .and_then(|shown| web.sessions.lock().unwrap_or_else(PoisonError::into_inner).holder(shown));
+            let Some(holder) = session else {
+                let wants_page = parts.method == Method::GET && !parts.uri.path().starts_with("/v1/");
+                return match wants_page {
+                    true => Redirect::to("/login").into_response(),
+                    false => {
+                        problem(StatusCode::UNAUTHORIZED, "show a token, as Authorization: Bearer TOKEN")
+                    }
+                };
+            };
+            if !guard::own_page(&parts) {
+                return problem(StatusCode::FORBIDDEN, "this request comes from a page of another origin");
+            }
+            request = Request::from_parts(parts, body);
+            holder
+        }
+    };
+    if !holder.role.may(role) {
+        let text =
+            format!("this needs the role {}, and the token is a {}'s", role.word(), holder.role.word());
+        return problem(StatusCode::FORBIDDEN, &text);
+    }
+    let name = match holder.name.is_empty() {
+        true if request.uri().path().starts_with("/v1/") => "api".to_owned(),
+        true => "page".to_owned(),
+        false => holder.name,
+    };
+    request.extensions_mut().insert(Who(name));
+    next.run(request).await
+}
+
+/// The name of whoever asks.
+#[derive(Clone)]
+struct Who(String);
 
 /// The name of the cookie; browsers take one with this beginning only over TLS, for all paths and this host alone.
 const fn cookie_name(encrypted: bool) -> &'static str {
@@ -163,12 +203,13 @@ async fn login(State(web): State<Web>, request: Request) -> Response {
     };
     let form = pairs(&body);
     let token = form.get("token").map(String::as_bytes).unwrap_or_default();
-    if !web.tokens.required() || !web.tokens.allow(Some(token)) {
+    let holder = web.tokens.holder(Some(token)).filter(|_| web.tokens.required());
+    let Some(holder) = holder else {
         // Guessing takes its time.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         return (StatusCode::UNAUTHORIZED, html(page::login(true))).into_response();
-    }
-    let session = web.sessions.lock().unwrap_or_else(PoisonError::into_inner).add();
+    };
+    let session = web.sessions.lock().unwrap_or_else(PoisonError::into_inner).add(holder);
     let secure = if web.encrypted { "; Secure" } else { "" };
     let name = cookie_name(web.encrypted);
     let cookie =
@@ -449,21 +490,68 @@ async fn stats(State(web): State<Web>, headers: HeaderMap) -> Response {
     .await
 }
 
-/// Opens incidents; which of them were not known.
-async fn opened(web: &Web, all: Vec<Opened>) -> Result<Vec<bool>, Response> {
-    let written = web.ask(move |journal, _| {
-        let mut news = Vec::new();
-        let done = journal.commit(|state| {
-            news = all.iter().map(|opened| !state.incidents().contains_key(&opened.id)).collect();
-            let new = all.iter().zip(&news).filter(|(_, new)| **new);
-            new.map(|(opened, _)| Event::Opened(Box::new(opened.clone()))).collect()
-        });
-        done.map(|_| news).map_err(|error| error.to_string())
-    });
-    written.await?.map_err(|error| problem(StatusCode::SERVICE_UNAVAILABLE, &error))
+/// Incidents that somebody wants opened, and to whom it is said which of them were not known.
+struct Wish {
+    all: Vec<Opened>,
+    tell: oneshot::Sender<Result<Vec<bool>, String>>,
 }
 
-async fn open(State(web): State<Web>, headers: HeaderMap, body: Bytes) -> Response {
+/// Opens incidents; which of them were not known. What others want opened meanwhile goes into the same entry: the disk is waited for once.
+async fn opened(web: &Web, all: Vec<Opened>) -> Result<Vec<bool>, Response> {
+    let (tell, told) = oneshot::channel();
+    web.wishes.lock().unwrap_or_else(PoisonError::into_inner).push(Wish { all, tell });
+    let wishes = web.wishes.clone();
+    let take = move || std::mem::take(&mut *wishes.lock().unwrap_or_else(PoisonError::into_inner));
+    web.ask(move |journal, _| open_all(journal, take())).await?;
+    let said = told.await.unwrap_or_else(|_| Err("the request could not be answered".to_owned()));
+    said.map_err(|error| problem(StatusCode::SERVICE_UNAVAILABLE, &error))
+}
+
+/// Opens what is wished for, in entries of some size.
+fn open_all<O: Objects>(journal: &mut Journal<O>, wishes: Vec<Wish>) {
+    let all: Vec<&Opened> = wishes.iter().flat_map(|wish| &wish.all).collect();
+    let mut news: Vec<bool> = Vec::with_capacity(all.len());
+    let mut failed = None;
+    let mut rest = all.as_slice();
+    while !rest.is_empty() && failed.is_none() {
+        let mut bytes = 0;
+        let fits = |opened: &&&Opened| {
+            bytes += serde_json::to_vec(opened).map_or(0, |text| text.len());
+            bytes <= ENTRY
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        let (part, later) = rest.split_at(count);
+        rest = later;
+        let mut flags = Vec::new();
+        let done = journal.commit(|state| {
+            let mut seen = BTreeSet::new();
+            let new =
+                |opened: &&Opened| !state.incidents().contains_key(&opened.id) && seen.insert(opened.id);
+            flags = part.iter().map(new).collect();
+            let new = part.iter().zip(&flags).filter(|(_, new)| **new);
+            new.map(|(opened, _)| Event::Opened(Box::new((*opened).clone()))).collect()
+        });
+        match done {
+            Ok(_) => news.extend(flags),
+            Err(error) => failed = Some(error.to_string()),
+        }
+    }
+    let mut at = 0;
+    for wish in wishes {
+        let end = at + wish.all.len();
+        let own = news.get(at..end).map(<[bool]>::to_vec).ok_or_else(|| failed.clone().unwrap_or_default());
+        at = end;
+        // Whoever does not wait any more need not be told.
+        let _ = wish.tell.send(own);
+    }
+}
+
+async fn open(
+    State(web): State<Web>,
+    Extension(Who(by)): Extension<Who>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let request: OpenRequest = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
@@ -474,7 +562,7 @@ async fn open(State(web): State<Web>, headers: HeaderMap, body: Bytes) -> Respon
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     let key =
         key.map_or_else(|| format!("body {}", String::from_utf8_lossy(&body)), |key| format!("key {key}"));
-    let opened_now = request.opened("api", &key);
+    let opened_now = request.opened(&by, &key);
     let id = opened_now.id;
     let new = match opened(&web, vec![opened_now]).await {
         Ok(news) => news.first().copied().unwrap_or(false),
@@ -515,8 +603,7 @@ async fn alertmanager(State(web): State<Web>, body: Bytes) -> Response {
 }
 
 /// What somebody may say of a bug.
-fn action(bug: u32, word: &str, fields: &BTreeMap<String, String>) -> Option<Event> {
-    let by = "page".to_owned();
+fn action(bug: u32, word: &str, fields: &BTreeMap<String, String>, Who(by): Who) -> Option<Event> {
     let of = |name: &str| fields.get(name).filter(|value| !value.is_empty()).cloned();
     Some(match word {
         "ack" => Event::Acked { bug, by },
@@ -533,10 +620,11 @@ fn action(bug: u32, word: &str, fields: &BTreeMap<String, String>) -> Option<Eve
 
 async fn bug_form(
     State(web): State<Web>,
+    Extension(who): Extension<Who>,
     Path((number, word)): Path<(String, String)>,
     body: Bytes,
 ) -> Response {
-    let event = number.parse().ok().and_then(|number| action(number, &word, &pairs(&body)));
+    let event = number.parse().ok().and_then(|number| action(number, &word, &pairs(&body), who));
     let Some(event) = event else { return missing() };
     match web.say(event).await {
         Ok(Some(_)) => Redirect::to(&format!("/b/{number}")).into_response(),
@@ -551,6 +639,7 @@ async fn bug_form(
 
 async fn bug_action(
     State(web): State<Web>,
+    Extension(who): Extension<Who>,
     Path((number, word)): Path<(String, String)>,
     body: Bytes,
 ) -> Response {
@@ -564,7 +653,7 @@ async fn bug_action(
     let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let fields = fields.into_iter().map(|(name, value)| (name, text(value))).collect();
     let number = number.trim_start_matches("B-").parse().ok();
-    let Some(event) = number.and_then(|number| action(number, &word, &fields)) else {
+    let Some(event) = number.and_then(|number| action(number, &word, &fields, who)) else {
         return problem(StatusCode::NOT_FOUND, "there is no such bug or action, or a field is missing");
     };
     accepted(web.say(event).await)
@@ -578,18 +667,66 @@ fn accepted(said: Result<Option<u64>, Response>) -> Response {
     }
 }
 
-async fn retry(State(web): State<Web>, Path(name): Path<String>) -> Response {
+async fn retry(
+    State(web): State<Web>,
+    Extension(Who(by)): Extension<Who>,
+    Path(name): Path<String>,
+) -> Response {
     match web.ask(move |journal, _| journal.state().find(&name)).await {
-        Ok(Some(id)) => accepted(web.say(Event::Retry { id, by: "page".to_owned() }).await),
+        Ok(Some(id)) => accepted(web.say(Event::Retry { id, by }).await),
         Ok(None) => problem(StatusCode::NOT_FOUND, "there is no such incident"),
         Err(response) => response,
     }
 }
 
-async fn retry_form(State(web): State<Web>, Path(name): Path<String>) -> Response {
+async fn retry_form(
+    State(web): State<Web>,
+    Extension(Who(by)): Extension<Who>,
+    Path(name): Path<String>,
+) -> Response {
     let Ok(id) = name.parse::<IncidentId>() else { return missing() };
-    match web.say(Event::Retry { id, by: "page".to_owned() }).await {
+    match web.say(Event::Retry { id, by }).await {
         Ok(_) => Redirect::to(&format!("/i/{id}")).into_response(),
         Err(response) => response,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use demi_incidents::event::Source;
+
+    use super::*;
+
+    #[test]
+    fn what_many_want_opened_is_one_entry_and_each_is_told_what_was_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(LocalFolder::new(dir.path().to_owned()), "test").unwrap();
+        let wish = |names: &[&str], title: &str| {
+            let of = |name: &&str| {
+                let id = IncidentId::of(&[*name]);
+                let mut opened = Opened::new(id, Source::Api { by: "x".to_owned() }, "demo".to_owned());
+                title.clone_into(&mut opened.title);
+                opened
+            };
+            let (tell, told) = oneshot::channel();
+            (Wish { all: names.iter().map(of).collect(), tell }, told)
+        };
+        let (first, mut one) = wish(&["a", "b"], "");
+        let (second, mut two) = wish(&["b", "c"], "");
+        open_all(&mut journal, vec![first, second]);
+        assert_eq!(one.try_recv().unwrap().unwrap(), [true, true]);
+        assert_eq!(two.try_recv().unwrap().unwrap(), [false, true]);
+        assert_eq!((journal.state().last(), journal.state().incidents().len()), (1, 3));
+        // More than an entry takes are several.
+        let names: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
+        let (many, mut told) = wish(&names.iter().map(String::as_str).collect::<Vec<_>>(), &"x".repeat(900));
+        let (again, mut known) = wish(&["a"], "");
+        open_all(&mut journal, vec![many, again]);
+        assert!(told.try_recv().unwrap().unwrap().iter().all(|new| *new));
+        assert_eq!(known.try_recv().unwrap().unwrap(), [false]);
+        assert_eq!(journal.state().incidents().len(), 1003);
+        assert!((3..=9).contains(&journal.state().last()), "{}", journal.state().last());
+        // Nothing is nothing.
+        open_all(&mut journal, Vec::new());
     }
 }

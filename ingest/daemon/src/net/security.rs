@@ -20,6 +20,7 @@ pub use super::connection::Connection;
 use super::connection::Inner;
 pub use super::error::SecurityError;
 use super::guard::Guard;
+pub use super::secrets::{Holder, Role};
 use super::secrets::{TokenList, read_tls, read_tokens};
 use crate::metrics::Metrics;
 use crate::shutdown::Reload;
@@ -307,7 +308,18 @@ impl Tokens {
         self.current.read().unwrap_or_else(PoisonError::into_inner).tokens.is_some()
     }
 
-    /// Whether the token shown is one of those that are valid, in time that does not tell which part was wrong.
+    /// Who shows this token; nobody where it is not valid. Without required tokens whoever asks may do everything.
+    #[must_use]
+    pub fn holder(&self, shown: Option<&[u8]>) -> Option<Holder> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        match (&current.tokens, shown) {
+            (None, _) => Some(Holder { role: Role::Admin, name: String::new() }),
+            (Some(_), None) => None,
+            (Some(tokens), Some(shown)) => tokens.holder(shown).cloned(),
+        }
+    }
+
+    /// Whether the token shown is one of those that are valid and may do everything, in time that does not tell which part was wrong.
     /// Without required tokens everything is.
     #[must_use]
     pub fn allow(&self, shown: Option<&[u8]>) -> bool {
