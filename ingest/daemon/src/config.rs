@@ -23,7 +23,7 @@ use super::net::security::{ListenConfig, Secret};
 pub use super::sections::{DaemonConfig, Keep, SpoolConfig, StoreConfig, SystemConfig};
 use super::sources::{Limits, SourceKind, files};
 use demi_formats::Redaction;
-use demi_incidents::models::Models;
+use demi_incidents::models::{self, ModelConfig, Models, Takes};
 use demi_store::check_system_name;
 pub use error::ConfigError;
 
@@ -141,7 +141,7 @@ impl Config {
             receiver.secrets = secrets.split_whitespace().map(str::to_owned).collect();
         }
         let models = Models { models };
-        let config = Config {
+        let mut config = Config {
             store,
             spool,
             limits,
@@ -156,7 +156,29 @@ impl Config {
             receivers,
         };
         config.check()?;
+        config.leave_work_to_incidents();
         Ok(config)
+    }
+
+    /// Where there is an incident service, a monitor's record opens an incident, and the work is the service's: `build` and `minimize` of a monitor are
+    /// short for a model that takes its system, unless another one does.
+    fn leave_work_to_incidents(&mut self) {
+        if self.incidents.is_none() {
+            return;
+        }
+        for (name, monitor) in &mut self.monitors {
+            monitor.build = false;
+            let Some(minimize) = monitor.minimize.take() else { continue };
+            let takes_it = |model: &ModelConfig| {
+                model.takes.systems.iter().any(|pattern| models::glob(pattern, &monitor.system))
+            };
+            if !self.models.models.values().any(takes_it) {
+                let takes = Takes { systems: vec![monitor.system.clone()], ..Takes::default() };
+                let limits = models::Limits { budget: minimize.budget, ..models::Limits::default() };
+                let model = ModelConfig { takes, scenario: minimize.scenario, program: None, limits };
+                self.models.models.insert(format!("monitors.{name}"), model);
+            }
+        }
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -134,3 +134,29 @@ proptest! {
         let _ = Config::parse(&text, |_| None);
     }
 }
+
+#[test]
+fn where_there_are_incidents_monitors_leave_the_work_to_them() {
+    let monitor = "[sources.a]\ntype = \"files\"\nsystem = \"prod\"\npaths = [\"/var/log/*\"]\n\
+                   [monitors.m]\nsystem = \"prod\"\ninvariants = \"i.toml\"\nbuild = true\n\
+                   minimize = { scenario = \"/s.toml\", budget = \"7s\" }\n";
+    let parse = |more: &str| Config::parse(&format!("{monitor}{more}"), |_| None).unwrap();
+    let alone = parse("");
+    assert!(alone.monitors["m"].build && alone.monitors["m"].minimize.is_some());
+    assert!(alone.models.models.is_empty());
+    let served = parse("[incidents]\n");
+    assert!(!served.monitors["m"].build && served.monitors["m"].minimize.is_none());
+    let model = &served.models.models["monitors.m"];
+    assert_eq!(
+        (model.takes.systems.as_slice(), model.limits.budget.as_str()),
+        (&["prod".to_owned()][..], "7s")
+    );
+    assert_eq!(model.scenario, Path::new("/s.toml"));
+    // What somebody wrote down for the system counts.
+    let own = parse("[incidents]\n[models.raft]\nscenario = \"/r.toml\"\ntakes = { systems = [\"pr*\"] }\n");
+    assert_eq!(own.models.models.keys().collect::<Vec<_>>(), ["raft"]);
+    assert!(!own.monitors["m"].build);
+    let other =
+        parse("[incidents]\n[models.raft]\nscenario = \"/r.toml\"\ntakes = { systems = [\"staging\"] }\n");
+    assert_eq!(other.models.models.len(), 2);
+}
