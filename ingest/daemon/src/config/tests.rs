@@ -137,7 +137,7 @@ proptest! {
 
 #[test]
 fn where_there_are_incidents_monitors_leave_the_work_to_them() {
-    let monitor = "[sources.a]\ntype = \"files\"\nsystem = \"prod\"\npaths = [\"/var/log/*\"]\n\
+    let monitor = "[store]\ndir = \"s\"\n[spool]\ndir = \"p\"\n[sources.a]\ntype = \"files\"\nsystem = \"prod\"\npaths = [\"/var/log/*\"]\n\
                    [monitors.m]\nsystem = \"prod\"\ninvariants = \"i.toml\"\nbuild = true\n\
                    minimize = { scenario = \"/s.toml\", budget = \"7s\" }\n";
     let parse = |more: &str| Config::parse(&format!("{monitor}{more}"), |_| None).unwrap();
