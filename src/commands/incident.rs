@@ -493,6 +493,10 @@ fn show(args: &ShowArgs, ui: &Ui) -> Outcome {
     line(&format!("{}: {}", id.short(), view::sentence(incident)));
     line(&view::standing(incident));
     let findings = incident.findings();
+    if !findings.cause.is_empty() {
+        let names: Vec<&str> = findings.cause.iter().map(String::as_str).collect();
+        line(&format!("it needs {}", names.join(", ")));
+    }
     if !findings.proven.is_empty() {
         let checked = if findings.verified { "checked from scratch" } else { "not checked" };
         line(&format!("{} ({checked})", findings.proven));

@@ -97,7 +97,8 @@ fn logs_become_a_page_and_a_second_occurrence_is_the_same_bug() {
         .collect();
     assert_eq!(pages.len(), 2);
     assert!(pages.iter().all(|page| std::fs::read_to_string(page).unwrap().contains("<html")));
-    assert!(folder.incident(0, &["show", "B-1"]).contains("of 677 recorded steps"));
+    let shown = folder.incident(0, &["show", "B-1"]);
+    assert!(shown.contains("of 677 recorded steps") && shown.contains("raft45_duplicate_votes"), "{shown}");
     assert_eq!(folder.incident(1, &["list"]).lines().count(), 2, "an open bug");
 
     // The bug as a regression suite: on the model as it is, and on one without the defect.

@@ -322,6 +322,13 @@ fn story(html: &mut Html, incident: &Incident) {
         }
         html.raw("</ol>");
     }
+    if !findings.cause.is_empty() {
+        html.raw("<h2>What it needs</h2><p>Without any of these it does not happen:</p><ul>");
+        for name in &findings.cause {
+            html.raw("<li>").text(name).raw("</li>");
+        }
+        html.raw("</ul>");
+    }
     if !findings.proven.is_empty() {
         html.raw("<h2>What is proven</h2><p>").text(&findings.proven);
         html.raw(if findings.verified {
@@ -412,6 +419,7 @@ mod tests {
             story: vec![text.clone()],
             doubts: vec![text.clone()],
             proven: text.clone(),
+            cause: [text.clone()].into(),
             symptom: text.clone(),
             outputs: vec![Output { name: format!("{text}/page.html"), digest: text.clone() }],
             ..Findings::default()
