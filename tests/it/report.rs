@@ -191,9 +191,9 @@ fn a_store_is_served_to_this_machine_only() {
     };
     let b = answer(r#"{"ask":"named","name":"b/2000"}"#)["event"].as_u64().unwrap();
     assert_eq!(answer(&format!(r#"{{"ask":"past","of":{b}}}"#))["size"], 4000);
-    let found = answer(r#"{"ask":"search","words":["script>2999"],"after":null}"#);
+    let found = answer(r#"{"ask":"search","patterns":[[{"tests":[{"text":"script>2999"}]}]],"after":null}"#);
     assert_eq!((found["events"].as_array().unwrap().len(), &found["total"]), (2, &Value::from(2)));
-    let all = answer(r#"{"ask":"search","words":["ping"],"after":999}"#);
+    let all = answer(r#"{"ask":"search","patterns":[[{"tests":[{"key":"type","text":"ping"}]}]],"after":999}"#);
     assert_eq!((all["events"].as_array().unwrap().len(), &all["total"]), (5000, &Value::from(5000)));
     assert_eq!(answer(r#"{"ask":"past","of":4294967295}"#)["event"], Value::Null);
     assert_eq!(

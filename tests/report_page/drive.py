@@ -150,6 +150,16 @@ CONTRAST = """(async () => {
 })()"""
 
 
+# What stands out of a narrow window and cannot be scrolled to.
+TOO_WIDE = """[...document.querySelectorAll("main *, .top *, .facts *, .sheets *")].filter((e) => {
+  if (!e.checkVisibility() || e.closest(".hidden, .canvas, svg")) return false;
+  const box = e.getBoundingClientRect();
+  if (box.right <= innerWidth + 1) return false;
+  for (let p = e.parentElement; p; p = p.parentElement) if (["auto", "scroll"].includes(getComputedStyle(p).overflowX)) return false;
+  return true;
+}).map((e) => `${e.tagName} ${e.className} ${e.textContent.slice(0, 40)}`).slice(0, 5)"""
+
+
 async def legible(page, when):
     seen = await page.run(CONTRAST)
     check(seen["texts"] > 20, f"there is text to look at, {when}: {seen}")
@@ -197,6 +207,67 @@ async def keys(page):
     await page.until(f"demi.current.selected === {start} && document.activeElement.ariaSelected === 'true'", "Enter chooses the event")
 
 
+async def linked(page):
+    """Each event has an address, which is copied by a key and leads back to it."""
+    await page.key("Home")
+    first = "demi.current.trace.nextStep(-1, true)"
+    await page.until(f"{first}.then((i) => demi.current.selected === i && location.hash === demi.link())", "Home goes to the first step")
+    await page.run("document.execCommand = (what) => { window.copied = what === 'copy' ? getSelection().toString() || document.activeElement.value : null; return true; }; navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    await page.key("y")
+    await page.until("window.copied === location.href", "y copies the address")
+    here, name = await page.run("[demi.current.selected, demi.current.trace.get(demi.current.selected).id]")
+    check(name in await page.run("decodeURIComponent(location.hash)"), "the address has the name of the event")
+    await page.run("demi.end(true)")
+    await page.until(f"demi.current.selected !== {here} && location.hash === demi.link()", "another event has another address")
+    await page.run("location.hash = window.copied.split('#')[1]")
+    await page.until(f"demi.current.selected === {here}", "an address leads to its event")
+    # In a page that opens with it, too; the one that opened without stays in the history.
+    await page.run("location.reload()")
+    await page.until(f"document.documentElement?.dataset.ready !== undefined && window.demi?.current.selected === {here} && window.copied === undefined", "a page opens at the event of its address", 60)
+    await page.run("location.hash = '#nobody/77'")
+    await page.until("document.getElementById('said').textContent.includes('nobody/77')", "what is not there is said")
+    check(await page.run(f"demi.current.selected === {here}"), "and the choice stays")
+
+
+async def chains(page):
+    """Events with an order between them, and the longest chain to one."""
+    async def look(text):
+        await page.key("/")
+        await page.run("document.getElementById('search').value = ''")
+        await page.call("Input.insertText", text=text)
+        await page.until(f"document.getElementById('search').value === demi.search.asked && demi.search.asked === {json.dumps(text)}", f"{text} is looked for")
+    start = await page.run("(() => { const t = demi.current.trace; for (let i = 0; i < Math.min(t.n, 1000); i++) { const e = t.get(i); if (e && e.kind === 'send' && e.effects.length) return [t.actors[e.actor], e.type, t.actors[e.effects[0].actor], e.effects[0].i]; } return null; })()")
+    if start:
+        sender, kind, receiver, receive = start
+        await look(f'{sender}:"{kind}" -> {receiver}:"{kind}"')
+        await page.until(f"demi.search.hits.events.includes({receive})", "an order between two events is found")
+        await page.key("Enter")
+        await page.until("demi.current.way.length === 2", "Enter shows the first match as a path")
+        check(await page.run("demi.current.past.has(demi.current.trace.get(demi.current.way[0]))"), "the first event of a match happens before the second")
+    await look("type:/(/")
+    await page.until("document.getElementById('search').getAttribute('aria-invalid') === 'true' && document.querySelector('#results output').textContent.length > 10", "what cannot be understood is said")
+    await page.key("Escape")
+    await page.until("document.getElementById('results').hidden", "Escape ends the search")
+    await page.key("v")
+    await page.until("demi.current.trace.violations.includes(demi.current.selected)", "v goes to the violation")
+    await page.key("c")
+    await page.until("demi.current.way.length > 1 && demi.current.way[demi.current.way.length - 1] === demi.current.selected && document.querySelector('#results h2').textContent.startsWith('Longest chain')", "c shows the longest chain to the event")
+    middle = await page.run("demi.current.way[demi.current.way.length >> 1]")
+    await page.run(f"demi.select(demi.current, {middle})")
+    await page.key("m")
+    await page.until(f"demi.current.marked === {middle}", "m marks an event")
+    await page.key("v")
+    await page.until("demi.current.trace.violations.includes(demi.current.selected)", "back to the violation")
+    await page.key("c")
+    await page.until(f"demi.current.way[0] === {middle}", "the chain begins at the mark")
+    await page.run(f"demi.current.marked = null")
+    await page.key("/")
+    await page.key("Escape")
+    await page.until("document.getElementById('results').hidden", "Escape ends the list")
+    await page.key("Escape")
+    await page.until("demi.current.way.length === 0", "and then the choice and its chain")
+
+
 async def use(page, args):
     seen = {}
     for domain in ("Page", "Runtime", "Log"):
@@ -217,7 +288,15 @@ async def use(page, args):
     await page.picture(args.pictures, "light")
     seen["contrast"] = await legible(page, "at first")
 
+    # The page opens at the violation, and its address names the event.
+    if await page.run("demi.current.trace.violations.length > 0"):
+        await page.until("demi.current.trace.violations.includes(demi.current.selected)", "the page opens at the violation")
+        await page.until("location.hash === demi.link()", "the address names the event")
+    await linked(page)
+
     # Step with the keyboard.
+    await page.key("Escape")
+    await page.until("demi.current.selected === null", "Escape clears the choice")
     await page.key("Home")
     await page.until("demi.current.selected !== null", "Home chooses the first step")
     first = await page.run("demi.current.selected")
@@ -241,6 +320,16 @@ async def use(page, args):
     seen["steps"]["script_median_ms"] = round(script[len(script) // 2], 1)
     check(await page.run("document.querySelector('#event .headline').textContent.length > 0"), "the inspector tells the event")
     seen["variables"] = await page.run("document.querySelectorAll('#states details').length")
+
+    # The whole run.
+    await page.key("0")
+    check(await page.run("demi.current.top === 0 && demi.current.rows >= demi.current.trace.n"), "0 shows the whole run")
+    await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    began = await page.cpu()
+    await page.run("demi.current.paint()")
+    seen["whole_cpu_ms"] = round(await page.cpu() - began, 1)
+    await page.picture(args.pictures, "whole")
+    await page.run("demi.current.zoom(22 / demi.current.row)")
 
     # Click an event: its past and future are shown, and agree with a walk over all edges.
     box = await page.run("(() => { const d = demi.current, b = d.box.getBoundingClientRect(), i = Math.floor(d.top + d.rows / 2); return {i, x: b.left + b.width / 2, y: b.top + d.y(i)}; })()")
@@ -290,6 +379,8 @@ async def use(page, args):
     await page.key("Escape")
     await page.until("document.getElementById('results').hidden", "Escape ends the search")
 
+    await chains(page)
+
     # The violation, dark mode, help, a narrow window, paper.
     await page.key("v")
     await page.until("demi.current.trace.violations.includes(demi.current.selected)", "v goes to the violation")
@@ -308,12 +399,15 @@ async def use(page, args):
     seen["contrast"] = min(seen["contrast"], await legible(page, "with help"))
     await page.key("Escape")
     await page.until("!document.getElementById('about').open", "Escape closes the help")
-    await page.call("Emulation.setDeviceMetricsOverride", width=480, height=900, deviceScaleFactor=1, mobile=False)
+    await page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
     await asyncio.sleep(0.3)
     check(await page.run("document.documentElement.scrollWidth <= innerWidth + 1"), "nothing overflows a narrow window")
+    check(await page.run("[...document.querySelectorAll('kbd, .keyed')].every((e) => !e.checkVisibility())"), "a phone is told of no keys")
+    wide = await page.run(TOO_WIDE)
+    check(not wide, f"what is shown fits a narrow window: {wide}")
     await page.picture(args.pictures, "narrow")
     if args.pictures:
-        await page.call("Emulation.setDeviceMetricsOverride", width=480, height=2600, deviceScaleFactor=1, mobile=False)
+        await page.call("Emulation.setDeviceMetricsOverride", width=390, height=2600, deviceScaleFactor=1, mobile=True)
         await asyncio.sleep(0.3)
         await page.picture(args.pictures, "narrow-long")
         await page.key("d")
@@ -332,11 +426,13 @@ async def use(page, args):
 # How many events hold a word: asked of each event that is in the page, or of the server.
 FOUND = """(async () => {
   const t = demi.current.trace, word = WORD.toLowerCase();
-  if (demi.page.served) return (await t.search([word], -1)).total;
+  if (demi.page.served) return (await t.search(demi.search.hits.query, -1)).total;
   let n = 0;
   for (let i = 0; i < t.n; i++) {
     const e = t.get(i);
-    if ([t.actors[e.actor], e.kind, e.type, e.payload, e.from, e.to, e.id].some((text) => (text ?? "").toLowerCase().includes(word))) n++;
+    const changed = t.state(i).filter((row) => row.at === i).flatMap((row) => [row.variable, row.value]);
+    const texts = [t.actors[e.actor], e.kind, e.type, e.payload, e.fields, e.from, e.to, e.id, e.time, e.msg_id, ...changed];
+    if (texts.some((text) => (text ?? "").toLowerCase().includes(word))) n++;
   }
   return n;
 })()"""

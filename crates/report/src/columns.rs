@@ -67,6 +67,8 @@ impl ColumnBuilder {
         c.place.push(if s.place[i] == NONE { NOTHING } else { i64::from(s.place[i]) });
         c.type_.push(self.texts.maybe(content.type_.as_deref()));
         c.payload.push(self.texts.maybe(content.payload.as_deref()));
+        c.fields.push(self.texts.maybe(content.fields.as_deref()));
+        c.msg_id.push(self.texts.maybe(content.msg_id.as_deref()));
         c.from.push(self.texts.maybe(content.from.as_deref()));
         c.to.push(self.texts.maybe(content.to.as_deref()));
         c.time.push(self.texts.maybe(content.time.as_deref()));

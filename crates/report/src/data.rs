@@ -152,6 +152,9 @@ pub(crate) struct Columns {
     #[serde(rename = "type")]
     pub(crate) type_: Vec<i64>,
     pub(crate) payload: Vec<i64>,
+    /// Structured content, as JSON.
+    pub(crate) fields: Vec<i64>,
+    pub(crate) msg_id: Vec<i64>,
     pub(crate) from: Vec<i64>,
     pub(crate) to: Vec<i64>,
     pub(crate) time: Vec<i64>,

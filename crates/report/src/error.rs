@@ -44,6 +44,9 @@ pub enum ReportError {
     /// Invariants are given for what tells no states of its own.
     #[error("invariants are checked in recorded states: give an execution written by build")]
     NoStates,
+    /// A search of a served page cannot be understood.
+    #[error("search: {0}")]
+    Pattern(String),
     /// The schedule makes no sense to the model.
     #[error("replay on the model: {0}")]
     Replay(String),

@@ -19,10 +19,13 @@ const STYLE: &str = concat!(include_str!("../assets/style.css"), "\n", include_s
 type Module = (&'static str, &'static str);
 
 /// The modules of the script. A module imports only from those before it.
-const MODULES: [Module; 18] = [
+const MODULES: [Module; 21] = [
     ("text.js", include_str!("../assets/app/text.js")),
-    ("words.js", include_str!("../assets/app/words.js")),
     ("dom.js", include_str!("../assets/app/dom.js")),
+    ("clock.js", include_str!("../assets/app/clock.js")),
+    ("link.js", include_str!("../assets/app/link.js")),
+    ("json.js", include_str!("../assets/app/json.js")),
+    ("pattern.js", include_str!("../assets/app/pattern.js")),
     ("edges.js", include_str!("../assets/app/edges.js")),
     ("causality.js", include_str!("../assets/app/causality.js")),
     ("trace.js", include_str!("../assets/app/trace.js")),

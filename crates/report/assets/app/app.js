@@ -6,10 +6,11 @@ import { mateOf } from "./edges.js";
 import { showFacts, showPrinted, showSheets } from "./facts.js";
 import { Inspector } from "./inspector.js";
 import { listenToKeys, showHelp } from "./keys.js";
+import { hashOf, linked } from "./link.js";
 import { EventList, allRows } from "./list.js";
 import { RemoteTrace } from "./remote.js";
 import { Search } from "./search.js";
-import { clip } from "./text.js";
+import { clip, plural } from "./text.js";
 import { isDark, nameTypes, setTheme, theme } from "./theme.js";
 import { LocalTrace } from "./trace.js";
 
@@ -23,13 +24,17 @@ export class App {
     const on = { select: (diagram, i) => this.select(diagram, i), hover: (event, e) => this.tip(event, e), fail: (error) => this.fail(error) };
     this.diagrams = page.traces.map((data) => new Diagram(page.served ? new RemoteTrace(page, data) : new LocalTrace(page, data), on));
     /** The diagram that keys and buttons act on. */
-    this.current = this.diagrams[this.diagrams.length - 1];
-    this.inspector = new Inspector((diagram, i) => this.select(diagram, i));
+    this.current = this.diagrams[0];
+    /** The one that stands beside the first, where there are several. */
+    this.second = this.diagrams[Math.min(1, this.diagrams.length - 1)];
+    this.current = this.second;
+    this.inspector = new Inspector((diagram, i) => this.select(diagram, i), (button) => this.copyLink(button), { mark: () => this.mark(), chain: () => this.chain() });
     this.search = new Search(() => this.current, (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
     this.list = new EventList("Events in order", (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
     this.listed = el("h2", {});
     put($("events"), el("header", {}, this.listed, el("button", { type: "button", class: "link", "aria-label": "Keys of the list", onclick: showHelp }, "keys")), this.list.box, this.list.status);
     this.turn = 0;
+    this.saying = 0;
     /** Whether it was dark before the page was printed. */
     this.dark = false;
     this.pair();
@@ -43,21 +48,25 @@ export class App {
     this.buttons();
     listenToKeys(this);
     this.inspector.clear();
-    this.view(this.diagrams.length < 2 ? 0 : innerWidth < 980 ? 1 : 2);
+    this.view(this.diagrams.length < 2 ? 0 : innerWidth < 980 ? 1 : this.diagrams.length);
     for (const diagram of this.diagrams) diagram.overview.load().catch((error) => this.fail(error));
     if (!page.served) showPrinted(this.current.trace, page.violation);
+    addEventListener("hashchange", () => this.open(false));
+    this.open(true);
     addEventListener("beforeprint", () => { this.dark = isDark(); setTheme(false); this.paint(); });
     addEventListener("afterprint", () => { setTheme(this.dark); this.paint(); });
   }
 
-  /** Each diagram knows the other and which of its events are alike. */
+  /** The first diagram and the one beside it know each other, and which of their events are alike. */
   pair() {
-    const [large, small] = this.diagrams;
+    const [first] = this.diagrams, { second } = this;
     const back = /** @type {Map<number, number>} */ (new Map());
-    if (small) small.trace.align.forEach((to, from) => { if (to >= 0) back.set(to, from); });
+    if (second !== first) second.trace.align.forEach((to, from) => { if (to >= 0) back.set(to, from); });
     for (const diagram of this.diagrams) {
-      diagram.other = diagram === large ? small : large;
-      diagram.twin = (i) => (!small ? null : diagram === small ? (small.trace.align[i] >= 0 ? small.trace.align[i] : null) : back.get(i) ?? null);
+      diagram.other = second === first ? undefined : diagram === first ? second : first;
+      const { align } = diagram.trace;
+      diagram.twin = (i) => (diagram === first ? back.get(i) ?? null : align[i] >= 0 ? align[i] : null);
+      diagram.trace.only = (i) => diagram.other !== undefined && diagram.twin(i) === null;
     }
   }
 
@@ -67,6 +76,67 @@ export class App {
   fail(error) {
     $("notice").hidden = false;
     $("notice").textContent = `This page cannot go on: ${error instanceof Error ? error.message : error}`;
+  }
+
+  /**
+   * Shows the event that the address names, and at the start, where it names none, the violation.
+   *
+   * @param {boolean} start
+   */
+  async open(start) {
+    const wanted = linked(location.hash, this.page.traces.map((trace) => trace.name));
+    try {
+      for (const diagram of this.diagrams) {
+        if (!wanted || (wanted.execution !== null && wanted.execution !== diagram.trace.name)) continue;
+        const i = await diagram.trace.named(wanted.id);
+        if (i === null) continue;
+        if (diagram !== this.current || diagram.selected !== i) await this.select(diagram, i);
+        return;
+      }
+      if (wanted) this.say(`This page has no event ${wanted.id}.`);
+      if (start) this.violation();
+    } catch (error) { this.fail(error); }
+  }
+
+  /** The address of the chosen event; null where none is chosen. */
+  link() {
+    const { selected, trace } = this.current, event = selected === null ? null : trace.get(selected);
+    return event && hashOf(event.id, this.diagrams.length > 1 ? trace.name : null);
+  }
+
+  /**
+   * Copies a link to the chosen event.
+   *
+   * @param {HTMLElement} [button] says that it was done
+   */
+  async copyLink(button) {
+    const hash = this.link();
+    if (hash === null) return;
+    const address = location.href.split("#")[0] + hash;
+    try {
+      await navigator.clipboard.writeText(address);
+    } catch {
+      // A page from a file may not use the clipboard that way.
+      const box = el("textarea", { class: "hidden" });
+      box.value = address;
+      document.body.append(box);
+      box.select();
+      document.execCommand("copy");
+      box.remove();
+    }
+    if (button) button.textContent = "copied";
+    this.say(`Copied ${address}`);
+  }
+
+  /**
+   * Says something to all readers, and for a moment to those who see.
+   *
+   * @param {string} text
+   */
+  say(text) {
+    $("said").textContent = text;
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => { $("said").textContent = ""; }, 6000);
   }
 
   /**
@@ -82,7 +152,7 @@ export class App {
       if (coming) await coming;
       const [before, after] = await Promise.all([trace.reach(i, false), trace.reach(i, true)]);
       if (turn !== this.turn) return;
-      this.current = diagram;
+      this.use(diagram);
       diagram.selected = i;
       [diagram.past, diagram.future] = [before, after];
       diagram.show(i);
@@ -91,6 +161,9 @@ export class App {
         other.selected = twin;
         [other.past, other.future] = await Promise.all([other.trace.reach(twin, false), other.trace.reach(twin, true)]);
         other.show(twin);
+      } else if (other) {
+        [other.selected, other.past, other.future] = [null, null, null];
+        other.draw();
       }
       $("position").textContent = trace.position(i);
       this.relist();
@@ -98,6 +171,8 @@ export class App {
       this.search.list.draw();
       const event = trace.get(i);
       if (event) await this.inspector.show(diagram, event);
+      const hash = this.link();
+      if (hash !== null && turn === this.turn) history.replaceState(null, "", hash);
     } catch (error) { this.fail(error); }
   }
 
@@ -133,10 +208,44 @@ export class App {
     if (mate) this.select(this.current, mate.i);
   }
 
+  /** Makes the chosen event the one that the longest chain is counted from. */
+  mark() {
+    const { current } = this;
+    if (current.selected === null) return;
+    current.marked = current.marked === current.selected ? null : current.selected;
+    const event = current.marked === null ? null : current.trace.get(current.marked);
+    this.say(event ? `Marked ${event.id}: c shows the longest chain between it and the chosen event.` : "The mark is gone.");
+    current.draw();
+    this.select(current, current.selected);
+  }
+
+  /** Shows the longest chain of events between the marked event and the chosen one, or from a beginning to the chosen one. */
+  async chain() {
+    const { current } = this, { selected, marked, trace } = current;
+    if (selected === null) return;
+    try {
+      const [from, to] = marked === null || marked === selected ? [null, selected] : [Math.min(marked, selected), Math.max(marked, selected)];
+      const chain = await trace.longest(from, to);
+      if (!chain.length) {
+        this.say("The marked event and the chosen one are concurrent.");
+        return;
+      }
+      let between = 0;
+      for (let k = 1; k < chain.length; k++) {
+        await trace.load(chain[k], chain[k]);
+        const event = trace.get(chain[k]);
+        if (event?.causes.some((end) => end.i === chain[k - 1])) between++;
+      }
+      current.follow(chain);
+      this.search.listed(current, `Longest chain: ${plural(chain.length, "event")}, ${plural(between, "step")} between logs`, chain);
+      current.draw();
+    } catch (error) { this.fail(error); }
+  }
+
   clear() {
     this.turn++;
     for (const diagram of this.diagrams) {
-      [diagram.selected, diagram.past, diagram.future] = [null, null, null];
+      [diagram.selected, diagram.past, diagram.future, diagram.path] = [null, null, null, []];
       diagram.draw();
     }
     $("position").textContent = "–";
@@ -144,11 +253,26 @@ export class App {
     this.inspector.clear();
   }
 
-  /** @param {number} which 0 the first execution, 1 the second, 2 both */
+  /**
+   * Makes a diagram the one that keys act on, in sight.
+   *
+   * @param {Diagram} diagram
+   */
+  use(diagram) {
+    if (diagram.pane.hidden) this.view(this.diagrams.indexOf(diagram));
+    this.current = diagram;
+  }
+
+  /** @param {number} which 0 the first execution, 1 the next and so on, behind the last two side by side */
   view(which) {
-    if (which > 0 && this.diagrams.length < 2) return;
-    this.diagrams.forEach((diagram, i) => { diagram.pane.hidden = which < 2 && which !== i; });
-    if (which < 2) this.current = this.diagrams[which];
+    const both = which >= this.diagrams.length;
+    if (both && (which > this.diagrams.length || which < 2)) return;
+    if (!both && which > 0 && this.second !== this.diagrams[which]) {
+      this.second = this.diagrams[which];
+      this.pair();
+    }
+    this.diagrams.forEach((diagram, i) => { diagram.pane.hidden = both ? i > 0 && diagram !== this.second : which !== i; });
+    this.current = both ? (this.current === this.diagrams[0] ? this.current : this.second) : this.diagrams[which];
     [...$("views").children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === which)));
     this.paint();
     this.relist();
@@ -164,7 +288,7 @@ export class App {
   }
 
   views() {
-    const names = this.diagrams.length > 1 ? [...this.page.traces.map((t) => t.name), "both"] : [];
+    const names = this.diagrams.length > 1 ? [...this.page.traces.map((t) => t.name), "side by side"] : [];
     put($("views"), names.map((name, i) => el("button", { type: "button", onclick: () => this.view(i) }, name)));
   }
 
@@ -193,7 +317,7 @@ export class App {
   }
 
   buttons() {
-    const on = { first: () => this.end(false), last: () => this.end(true), back: () => this.step(false), forth: () => this.step(true), violation: () => this.violation(), in: () => this.current.zoom(1.3), out: () => this.current.zoom(1 / 1.3), help: showHelp, theme: () => this.toggleTheme() };
+    const on = { first: () => this.end(false), last: () => this.end(true), back: () => this.step(false), forth: () => this.step(true), violation: () => this.violation(), in: () => this.current.zoom(1.3), out: () => this.current.zoom(1 / 1.3), whole: () => this.current.whole(), help: showHelp, theme: () => this.toggleTheme() };
     for (const [id, act] of Object.entries(on)) $(id).addEventListener("click", act);
     $("violation").hidden = this.diagrams.every((d) => !d.trace.violations.length);
   }

@@ -86,3 +86,30 @@ export function reachOf(trace, of, forward) {
   }
   return new Reach(forward, bounds, loose, size);
 }
+
+/**
+ * The longest chain of events that leads to one, from another or from a beginning; each happens before the next. Empty where none leads there.
+ *
+ * @param {{ columns: { actor: Numbers, place: Numbers }, chain: number[][], edges: Edges }} trace
+ * @param {number | null} from
+ * @param {number} to
+ */
+export function longestOf(trace, from, to) {
+  const { actor, place } = trace.columns, low = from ?? 0;
+  if (low > to) return [];
+  // By event: how many stand on the longest chain to it, and the event before it there.
+  const depth = new Int32Array(to - low + 1), back = new Int32Array(to - low + 1).fill(-1);
+  for (let e = low; e <= to; e++) {
+    const look = (/** @type {number} */ cause) => {
+      if (cause < low || depth[cause - low] < depth[e - low] || depth[cause - low] === 0) return;
+      depth[e - low] = depth[cause - low] + 1;
+      back[e - low] = cause;
+    };
+    if (place[e] > 0) look(trace.chain[actor[e]][place[e] - 1]);
+    trace.edges.each(e, false, look);
+    if (depth[e - low] === 0 && (from === null || e === from)) depth[e - low] = 1;
+  }
+  const chain = /** @type {number[]} */ ([]);
+  if (depth[to - low] > 0) for (let e = to; e >= 0; e = back[e - low]) chain.push(e);
+  return chain.reverse();
+}

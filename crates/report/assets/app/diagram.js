@@ -7,12 +7,15 @@ import { Overview } from "./overview.js";
 import { arrow, fitted, fittedHead, label, mark, ring, stub } from "./paint.js";
 import { clamp, clip, plural } from "./text.js";
 import { colorOf, theme } from "./theme.js";
+import { isLocal } from "./trace.js";
 
 /** @import { Reach } from "./causality.js" */
 /** @import { AnyTrace, Context, DiagramListener, Edge, End, Event } from "./types.js" */
 
 const HEADER = 34;
 const SMALLEST = 3, LARGEST = 44;
+/** From this many rows in sight on, not each event is drawn by itself. */
+const COARSE = 1500;
 
 export class Diagram {
   /**
@@ -31,10 +34,14 @@ export class Diagram {
     this.future = /** @type {Reach | null} */ (null);
     this.chosen = /** @type {Set<string>} */ (new Set());
     this.found = /** @type {Set<number>} */ (new Set());
+    /** Events one after the other that are shown as a path, while one of them is chosen. */
+    this.path = /** @type {number[]} */ ([]);
     /** @type {Diagram | undefined} that of the other execution */
     this.other = undefined;
     /** @type {(i: number) => number | null} the event of the other execution that is alike */
     this.twin = () => null;
+    this.marked = /** @type {number | null} where a stretch begins */ (null);
+    this.onWay = /** @type {Set<number> | null} */ (null);
     this.waiting = 0;
     this.canvas = el("canvas");
     this.box = el("div", { class: "canvas", tabindex: "0", role: "application", "aria-roledescription": "space-time diagram", "aria-label": `${trace.name} execution: ${plural(trace.actors.length, "actor")}, ${plural(trace.n, "event")}. Arrow keys step.` }, this.canvas);
@@ -128,8 +135,17 @@ export class Diagram {
   zoom(factor, around) {
     const center = around ?? this.selected ?? this.top + this.rows / 2;
     const y = (center - this.top) * this.row;
-    this.row = clamp(this.row * factor, SMALLEST, LARGEST);
+    this.row = clamp(this.row * factor, Math.min(SMALLEST, this.fitting), LARGEST);
     this.move(center - y / this.row, this.left);
+  }
+
+  /** The height of a row at which the whole run is in sight. */
+  get fitting() { return clamp(this.height / (this.trace.n + 1), 1e-6, LARGEST); }
+
+  /** Zooms so that the whole run is in sight. */
+  whole() {
+    this.row = this.fitting;
+    this.move(0, this.left);
   }
 
   /**
@@ -152,6 +168,19 @@ export class Diagram {
     this.move(top, left);
   }
 
+  /**
+   * Shows events one after the other as a path.
+   *
+   * @param {number[]} path in order
+   */
+  follow(path) {
+    this.path = path;
+    this.draw();
+  }
+
+  /** The path, where the chosen event is on it. */
+  get way() { return this.selected !== null && this.path.includes(this.selected) ? this.path : []; }
+
   draw() {
     if (this.waiting) return;
     this.waiting = requestAnimationFrame(() => {
@@ -170,10 +199,16 @@ export class Diagram {
     }
     const ctx = this.canvas.getContext("2d"), colors = theme.colors;
     if (!ctx) return;
+    const { way } = this;
+    this.onWay = way.length ? new Set(way) : null;
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.fillStyle = colors.card;
     ctx.fillRect(0, 0, width, height);
     const from = Math.max(0, Math.floor(this.top) - 1), to = Math.min(this.trace.n, Math.ceil(this.top + this.rows) + 1);
+    if (to - from > COARSE) {
+      this.coarse(ctx, width, height, from, to);
+      return;
+    }
     const coming = this.trace.load(from, to - 1);
     if (coming) coming.then(() => this.draw(), (error) => this.on.fail(error));
     this.bands(ctx, width);
@@ -185,10 +220,94 @@ export class Diagram {
     }
     for (const message of this.trace.crossing(from, to)) this.message(ctx, message, null, 0.35);
     for (const event of events) this.arrows(ctx, event, to);
+    this.trail(ctx);
     for (const event of events) this.event(ctx, event);
     this.numbers(ctx, events);
     this.names(ctx, width);
     ctx.globalAlpha = 1;
+  }
+
+  /**
+   * The path, over all arrows.
+   *
+   * @param {Context} ctx
+   */
+  trail(ctx) {
+    const { way } = this;
+    for (let k = 1; k < way.length; k++) {
+      const [from, to] = [way[k - 1], way[k]], a = this.trace.actorOf(from), b = this.trace.actorOf(to);
+      if (a === null || b === null || Math.max(this.y(from), this.y(to)) < 0 || Math.min(this.y(from), this.y(to)) > this.height + 60) continue;
+      ctx.globalAlpha = 0.9;
+      ctx.strokeStyle = theme.colors.accent;
+      ctx.lineWidth = 3;
+      ctx.beginPath();
+      ctx.moveTo(this.x(a), this.y(from));
+      ctx.lineTo(this.x(b), this.y(to));
+      ctx.stroke();
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  /**
+   * Many rows: events that fall on the same spot are drawn once, and so are messages between the same lanes.
+   *
+   * @param {Context} ctx
+   * @param {number} width
+   * @param {number} height
+   * @param {number} from
+   * @param {number} to
+   */
+  coarse(ctx, width, height, from, to) {
+    this.bands(ctx, width);
+    this.lanes(ctx, width, height);
+    const { trace } = this, size = clamp(this.row * 0.6, 1.5, 3);
+    if (isLocal(trace)) {
+      const { actor, type, texts, flags } = trace.columns, seen = new Map();
+      const colors = /** @type {Map<number, string>} */ (new Map());
+      ctx.lineWidth = 0.6;
+      ctx.globalAlpha = 0.3;
+      ctx.strokeStyle = theme.colors.faint;
+      ctx.beginPath();
+      const { cause, cause_actor, effect, effect_actor } = trace.edges;
+      for (let k = 0; k < cause.length; k++) {
+        if (effect[k] < from || cause[k] >= to) continue;
+        const y = Math.round(this.y(effect[k])), lanes = trace.lane[cause_actor[k]] * trace.actors.length + trace.lane[effect_actor[k]];
+        if (seen.get(lanes) === y >> 2) continue;
+        seen.set(lanes, y >> 2);
+        ctx.moveTo(this.x(cause_actor[k]), this.y(cause[k]));
+        ctx.lineTo(this.x(effect_actor[k]), y);
+      }
+      ctx.stroke();
+      ctx.globalAlpha = 1;
+      seen.clear();
+      for (let i = from; i < to; i++) {
+        const y = Math.round(this.y(i)), a = actor[i];
+        if (seen.get(a) === y) continue;
+        seen.set(a, y);
+        let color = theme.colors.pruned;
+        if (flags[i] & 1) {
+          const t = type[i];
+          color = colors.get(t) ?? (t < 0 ? theme.colors.ink : colorOf(texts[t]));
+          colors.set(t, color);
+        }
+        ctx.fillStyle = color;
+        ctx.fillRect(this.x(a) - 3, y - size / 2, 6, size);
+      }
+    } else if (this.overview.counts) {
+      const { counts, most } = this.overview, rows = counts.length;
+      ctx.fillStyle = theme.colors.soft;
+      counts.forEach((row, r) => row.forEach((count, a) => {
+        if (!count) return;
+        ctx.globalAlpha = 0.15 + 0.6 * Math.sqrt(count / most);
+        ctx.fillRect(this.x(a) - 4, this.y((r * trace.n) / rows), 8, Math.max(1, (this.row * trace.n) / rows));
+      }));
+      ctx.globalAlpha = 1;
+    }
+    for (const i of trace.violations) if (i >= from && i < to) ring(ctx, this.width - 16, this.y(i), 4, theme.colors.alarm, []);
+    this.trail(ctx);
+    ctx.fillStyle = theme.colors.future;
+    for (const i of this.found) if (i >= from && i < to) ctx.fillRect(this.gutter - 8, this.y(i), 6, 1.5);
+    this.names(ctx, width);
   }
 
   /**
@@ -230,6 +349,7 @@ export class Diagram {
    */
   strength(event) {
     if (event.i === this.selected) return 1;
+    if (this.onWay) return this.onWay.has(event.i) ? 1 : 0.22;
     if (this.chosen.size && !this.chosen.has(event.type ?? "")) return 0.18;
     if (this.past && !this.past.has(event) && !this.future?.has(event)) return 0.22;
     return 1;
@@ -304,6 +424,7 @@ export class Diagram {
     }
     mark(ctx, event, x, y, size, color);
     if (this.trace.violations.includes(event.i)) ring(ctx, x, y, size + 4, theme.colors.alarm, []);
+    if (this.marked === event.i) ring(ctx, x, y, size + 6, theme.colors.accent, [2, 2]);
     if (this.trace.deviations.includes(event.i)) ring(ctx, x, y, size + 6, theme.colors.past, [3, 2]);
     if (event.i === this.selected || this.found.has(event.i)) {
       ctx.beginPath();
@@ -341,7 +462,7 @@ export class Diagram {
    * @param {Event[]} events
    */
   numbers(ctx, events) {
-    const every = this.row >= 13 ? 1 : this.row >= 6 ? 5 : 20;
+    const every = [1, 5, 20, 50, 100, 200, 500].find((step) => step * this.row >= 13) ?? 1000;
     ctx.globalAlpha = 1;
     ctx.fillStyle = theme.colors.card;
     ctx.font = "10.5px system-ui, sans-serif";

@@ -1,8 +1,10 @@
 // What is to be known of the chosen event: its content, what it changed, and the variables of all actors after it.
 
+import { between } from "./clock.js";
 import { titleOf } from "./diagram.js";
 import { $, el, put } from "./dom.js";
 import { MESSAGES } from "./edges.js";
+import { treeOf } from "./json.js";
 import { clip, number, plural } from "./text.js";
 import { WITHIN, isLocal } from "./trace.js";
 
@@ -16,9 +18,15 @@ const ALONE = { in_flight: "not received by the end", lost: "lost: overtaken for
 const KNOWN = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "known from vector clocks", parent: "known from the spans", link: "known from a link of the span", indirect: "through events that are not shown" };
 
 export class Inspector {
-  /** @param {Go} go */
-  constructor(go) {
+  /**
+   * @param {Go} go
+   * @param {(button: HTMLElement) => unknown} copy copies the link of the chosen event
+   * @param {{ mark: () => unknown, chain: () => unknown }} stretch marks where a stretch begins, and shows the longest chain of it
+   */
+  constructor(go, copy, stretch) {
+    this.stretch = stretch;
     this.go = go;
+    this.copy = copy;
     /** @type {Set<number>} actors whose variables are open */
     this.opened = new Set();
     this.turn = 0;
@@ -26,7 +34,7 @@ export class Inspector {
 
   clear() {
     const key = (/** @type {string} */ name, /** @type {string} */ what) => el("tr", {}, el("td", {}, el("kbd", {}, name)), el("td", {}, what));
-    put($("event"), el("h2", {}, "Step through it"), el("table", {}, key("j", "next step"), key("k", "step back"), key("v", "the violation"), key("/", "search"), key("?", "all keys, and how to read this page")),
+    put($("event"), el("h2", {}, "Step through it"), el("table", { class: "keyed" }, key("j", "next step"), key("k", "step back"), key("v", "the violation"), key("/", "search"), key("?", "all keys, and how to read this page")),
       el("p", { class: "sub" }, "Choose an event to see its content, what it changed, and what happens before and after it."));
     put($("states"));
   }
@@ -38,9 +46,9 @@ export class Inspector {
   async show(diagram, event) {
     const { trace } = diagram;
     const turn = ++this.turn;
-    const rows = await trace.state(event.i);
+    const [rows, times] = await Promise.all([trace.state(event.i), this.times(trace, event)]);
     if (turn !== this.turn) return;
-    put($("event"), this.head(diagram, event), this.changes(rows, event), this.sends(diagram, event), this.notes(trace, event), this.raw(event));
+    put($("event"), this.head(diagram, event), times, this.changes(rows, event), this.sends(diagram, event), this.notes(trace, event), this.raw(trace, event));
     this.states(trace, rows, event);
   }
 
@@ -69,13 +77,30 @@ export class Inspector {
     const joint = ALONE[event.joint];
     return [
       el("p", { class: "headline" }, titleOf(event)),
-      el("p", { class: "sub" }, `${event.id}${words.length ? ` · ${words.join(" · ")}` : ""}`),
+      el("p", { class: "sub" }, el("span", { class: "id" }, event.id), ` · ${trace.position(event.i)}${words.length ? ` · ${words.join(" · ")}` : ""} · `,
+        el("button", { class: "link", type: "button", title: "Copy a link to this event (y)", onclick: (/** @type {MouseEvent} */ e) => this.copy(/** @type {HTMLElement} */ (e.currentTarget)) }, "copy link")),
       el("ul", { class: "chips" }, chips.map(([kind, text]) => el("li", { class: kind }, text))),
       event.payload ? el("pre", {}, event.payload) : null,
+      event.fields ? [el("h3", {}, "Fields"), treeOf(event.fields)] : null,
       joint ? el("p", { class: "sub" }, joint) : null,
       this.edges(diagram, event),
       this.twin(diagram, event),
+      this.chain(diagram, event),
     ];
+  }
+
+  /**
+   * What to do about the stretch that ends or begins with the event.
+   *
+   * @param {Diagram} diagram
+   * @param {Event} event
+   */
+  chain(diagram, event) {
+    const { marked, trace } = diagram, from = marked === null ? null : trace.get(marked);
+    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => unknown} */ act) => el("button", { class: "link", type: "button", title, onclick: act }, text);
+    const between = from && from.i !== event.i ? `longest chain between here and ${from.id}` : "longest chain to here";
+    return el("p", { class: "sub" }, button(between, "The longest chain of events, each of which happens before the next (c)", this.stretch.chain), " · ",
+      button(marked === event.i ? "unmark" : "mark", "A stretch begins here (m)", this.stretch.mark));
   }
 
   /**
@@ -86,7 +111,8 @@ export class Inspector {
    */
   twin(diagram, event) {
     const { other } = diagram, twin = diagram.twin(event.i);
-    if (twin === null || !other) return null;
+    if (!other) return null;
+    if (twin === null) return el("p", { class: "sub only" }, `the ${other.trace.name} execution has no event like this`);
     return el("p", { class: "sub" }, el("button", { class: "link", type: "button", onclick: () => this.go(other, twin) }, `the same in the ${other.trace.name} execution (event ${number(twin + 1)})`));
   }
 
@@ -128,7 +154,7 @@ export class Inspector {
   changes(rows, event) {
     const changed = rows.filter((row) => row.at === event.i);
     if (!changed.length) return null;
-    return [el("h3", {}, "Changes"), el("table", {}, changed.map((row) => el("tr", { class: "changed" }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, row.before === null ? null : [el("del", {}, row.before), " → "], row.value === null ? "gone" : row.value))))];
+    return [el("h3", {}, "Changes"), el("table", {}, changed.map((row) => el("tr", { class: "changed" }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, row.before === null ? null : [el("del", {}, clip(row.before, 200)), " → "], row.value === null ? "gone" : treeOf(row.value)))))];
   }
 
   /**
@@ -162,9 +188,38 @@ export class Inspector {
     return notes.length ? [el("h3", {}, trace.deviations.includes(event.i) ? "Instead of" : "Why it is needed"), notes.map((text) => el("p", { class: "sub" }, text))] : null;
   }
 
-  /** @param {Event} event */
-  raw(event) {
-    return event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${!event.offset.startsWith("-") ? `, byte ${number(event.offset)}` : ""}`);
+  /**
+   * How much time lies between the event and the one before it in its log, and between it and what it came from. Clocks of two machines
+   * may differ.
+   *
+   * @param {AnyTrace} trace
+   * @param {Event} event
+   * @returns {Promise<Child>}
+   */
+  async times(trace, event) {
+    if (event.time === null) return null;
+    const rows = /** @type {Child[]} */ ([]);
+    const row = async (/** @type {number | null | undefined} */ i, /** @type {string} */ what) => {
+      if (i === null || i === undefined) return;
+      await trace.load(i, i);
+      const span = between(trace.get(i)?.time ?? null, event.time);
+      if (span !== null) rows.push(el("p", { class: "sub time" }, `${span} ${what}`));
+    };
+    if (!event.loose) await row(await trace.nextOfActor(event.i, false), "since the event before it of this actor");
+    const cause = event.causes.find((end) => MESSAGES.has(end.joint));
+    await row(cause?.i, cause?.joint === "timer" ? "since the timer was set" : cause && cause.actor !== event.actor ? "since the send, by two clocks" : "since the send");
+    return rows;
+  }
+
+  /**
+   * The record as it was read, and where it stands.
+   *
+   * @param {AnyTrace} trace
+   * @param {Event} event
+   */
+  raw(trace, event) {
+    const where = event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${!event.offset.startsWith("-") ? `, byte ${number(event.offset)}` : ""}`);
+    return [el("details", { class: "record" }, el("summary", {}, "Record"), el("pre", {}, recordOf(trace.actors[event.actor], event))), where];
   }
 
   /**
@@ -198,8 +253,23 @@ export class Inspector {
     const open = actor === event.actor || this.opened.has(actor) || trace.actors.length <= 3;
     const brief = rows.slice(0, 4).map((row) => `${row.variable} ${clip(row.value ?? "gone", 18)}`).join(" · ");
     const details = el("details", { open }, el("summary", {}, trace.actors[actor], el("span", {}, `  ${brief}`)),
-      el("table", {}, rows.map((row) => el("tr", { class: row.at === event.i ? "changed" : null }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, row.value)))));
+      el("table", {}, rows.map((row) => el("tr", { class: row.at === event.i ? "changed" : null }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, treeOf(row.value ?? "gone"))))));
     details.addEventListener("toggle", () => { if (details.open) this.opened.add(actor); else this.opened.delete(actor); });
     return details;
   }
+}
+
+/**
+ * An event record with what the page knows of it; fields and sequence numbers as they are written.
+ *
+ * @param {string} actor
+ * @param {Event} event
+ */
+export function recordOf(actor, event) {
+  const members = [`"actor": ${JSON.stringify(actor)}`];
+  if (event.incarnation) members.push(`"incarnation": ${event.incarnation}`);
+  members.push(`"seq": ${event.seq}`, `"kind": ${JSON.stringify(event.kind)}`);
+  for (const name of /** @type {const} */ (["msg_id", "from", "to", "type", "payload", "time"])) if (event[name] !== null) members.push(`"${name}": ${JSON.stringify(event[name])}`);
+  if (event.fields !== null) members.push(`"fields": ${event.fields}`);
+  return `{\n  ${members.join(",\n  ")}\n}`;
 }

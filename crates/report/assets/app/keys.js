@@ -13,8 +13,10 @@ const KEYS = [
   ["Enter", "other end of the message"],
   ["/", "search; Enter for the next hit, Shift Enter for the one before, ↓ to their list"],
   ["l", "list of events; there ↓ ↑ move in order, Shift ↓ ↑ along an actor, ← → along a message, Enter chooses"],
-  ["1, 2, 3", "recorded, minimized, both side by side"],
-  ["+, −", "zoom; Ctrl wheel too"],
+  ["c, m", "longest chain of events to here; m marks where it is to begin"],
+  ["y", "copy a link to the event"],
+  ["1, 2, 3 …", "the first execution, the next, and behind the last two side by side"],
+  ["+, −, 0", "zoom, the whole run; Ctrl wheel too"],
   ["← →", "move sideways"],
   ["d", "light or dark"],
   ["Esc", "clear the choice"],
@@ -23,9 +25,24 @@ const KEYS = [
 
 const READING = "Each column is an actor, time goes down, and each row is one event in an order that keeps happens-before. A filled dot is a receive, a hollow one a send, a diamond a timer, a square a start, a cross a failure. An arrow joins the two ends of a message, or two events whose order is known from vector clocks or spans; a dashed arrow is a guess, a dotted one passes through events that are not shown. A short dashed stroke is a message whose other end is unknown. When you choose an event, those that happen before it get a blue mark on the left and those that happen after it an orange one; concurrent events fade. A dashed ring is a step that deviates from the default order of explore. Grey events were pruned: they do not happen before the violation.";
 
+/** What is typed into the search, and what it finds. */
+const SEARCHES = [
+  ["vote term", "both words, anywhere"],
+  ["type:Vote", "in one field: type, actor, kind, payload, from, to, id, time, fields, state, msg_id, source"],
+  ["state.role:leader", "a variable that becomes that; fields.term:3 a member of the content"],
+  ["NOT kind:send", "all but these"],
+  ["\"two words\"", "with the space"],
+  ["/Term\\(\\d+\\)/", "a regular expression; payload:/…/i in one field, whatever the case"],
+  ["is:pruned", "also is:kept, is:violation, is:outside, is:affected, is:only (not in the other execution)"],
+  ["raft-*:Vote", "a type of events of actors with such a name"],
+  ["a:Vote -> b:Vote", "events of which each happens before the next"],
+];
+
+const searchHelp = () => [el("h2", {}, "Search"), el("table", {}, SEARCHES.map(([text, what]) => el("tr", {}, el("td", {}, el("code", {}, text)), el("td", {}, what))))];
+
 export function showHelp() {
   const dialog = /** @type {HTMLDialogElement} */ ($("about"));
-  put(dialog, el("h2", {}, "How to read this page"), el("p", {}, READING), el("table", {}, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))), el("p", { class: "sub" }, "Search words match any text; type:, actor:, kind:, payload:, from:, to: search one field."), el("form", { method: "dialog" }, el("button", {}, "Close")));
+  put(dialog, el("h2", {}, "How to read this page"), el("p", {}, READING), el("table", {}, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))), searchHelp(), el("form", { method: "dialog" }, el("button", {}, "Close")));
   dialog.showModal();
 }
 
@@ -40,7 +57,8 @@ export function listenToKeys(app) {
     v: () => app.violation(), Enter: () => app.mate(),
     "/": () => { search.focus(); search.select(); },
     l: () => app.list.focus(),
-    1: () => app.view(0), 2: () => app.view(1), 3: () => app.view(2),
+    ...Object.fromEntries(Array.from({ length: 9 }, (_, which) => [String(which + 1), () => app.view(which)])),
+    0: () => app.current.whole(), y: () => app.copyLink(), m: () => app.mark(), c: () => app.chain(),
     "+": () => app.current.zoom(1.3), "=": () => app.current.zoom(1.3), "-": () => app.current.zoom(1 / 1.3),
     ArrowLeft: () => app.current.move(app.current.top, app.current.left - 80),
     ArrowRight: () => app.current.move(app.current.top, app.current.left + 80),

@@ -5,6 +5,7 @@ import { Edges } from "./edges.js";
 import { number } from "./text.js";
 import { Trace, WITHIN, eventOf } from "./trace.js";
 
+/** @import { Query } from "./pattern.js" */
 /** @import { Edge, Event, Found, PageData, TraceData, Variable } from "./types.js" */
 
 const BLOCK = 1024;
@@ -94,6 +95,9 @@ export class RemoteTrace extends Trace {
 
   types() { return [...this.seen].sort((a, b) => b[1] - a[1]).map(([type]) => type); }
 
+  /** @param {number} i */
+  actorOf(i) { return this.get(i)?.actor ?? null; }
+
   /**
    * @param {number} _i
    * @returns {string[]}
@@ -136,21 +140,39 @@ export class RemoteTrace extends Trace {
   }
 
   /**
+   * @param {number | null} from
+   * @param {number} to
+   * @returns {Promise<number[]>}
+   */
+  async longest(from, to) { return (await ask({ ask: "chain", from, to })).chain; }
+
+  /**
    * @param {number} i
    * @param {boolean} forward
    * @returns {Promise<number | null>}
    */
   async nextOfActor(i, forward) { return (await ask({ ask: "actor", of: i, forward })).event; }
 
+  /**
+   * @param {string} name
+   * @returns {Promise<number | null>}
+   */
+  async named(name) { return (await ask({ ask: "named", name })).event; }
+
   /** @returns {Promise<number[][]>} */
   async overview() { return (await ask({ ask: "overview" })).counts; }
 
   /**
-   * @param {string[]} words
+   * @param {Query} query
    * @param {number} after
    * @returns {Promise<Found>}
    */
-  async search(words, after) { return ask({ ask: "search", words, after: after < 0 ? null : after }); }
+  async search({ patterns }, after) {
+    const { events, total, matches } = await ask({ ask: "search", patterns, after: after < 0 ? null : after });
+    if (patterns.length < 2) return { events, total };
+    const by = new Map(matches.map((/** @type {number[]} */ match) => [match[match.length - 1], match]));
+    return { events, total, taking: [...new Set(matches.flat())].sort((a, b) => a - b), match: (event) => by.get(event) ?? [event] };
+  }
 
   /**
    * @param {number} i

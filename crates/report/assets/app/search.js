@@ -3,31 +3,39 @@
 import { firstOf } from "./causality.js";
 import { $, el, put } from "./dom.js";
 import { EventList } from "./list.js";
+import { isEmpty, queryOf } from "./pattern.js";
 import { number, plural } from "./text.js";
-import { wordsOf } from "./words.js";
 
 /** @import { Diagram } from "./diagram.js" */
 /** @import { Rows } from "./list.js" */
+/** @import { Query } from "./pattern.js" */
 /** @import { Found, Go } from "./types.js" */
 
 /** What a search finds, loaded as far as it was looked at. */
 export class Hits {
-  /** @param {{ search: (words: string[], after: number) => Promise<Found> }} trace
-   *  @param {string[]} words
+  /** @param {{ search: (query: Query, after: number) => Promise<Found> }} trace
+   *  @param {Query} query
    */
-  constructor(trace, words) {
+  constructor(trace, query) {
     this.trace = trace;
-    this.words = words;
+    this.query = query;
     /** @type {number[]} those that are known, in order */
     this.events = [];
     this.total = 0;
+    /** @type {Set<number>} what stands out: the hits, and all events that are in some match */
+    this.taking = new Set();
+    /** @type {((event: number) => number[]) | null} the match that ends with an event */
+    this.match = null;
   }
 
   /** Asks for the first of them, or for those behind the last that is known. */
   async more() {
-    const found = await this.trace.search(this.words, this.events[this.events.length - 1] ?? -1);
+    const found = await this.trace.search(this.query, this.events[this.events.length - 1] ?? -1);
     this.total = this.events.length + found.total;
     for (const event of found.events) this.events.push(event);
+    for (const event of found.taking ?? found.events) this.taking.add(event);
+    const { match } = found, before = this.match;
+    if (match) this.match = (event) => (before !== null && !found.events.includes(event) ? before(event) : match(event));
     if (!found.events.length) this.total = this.events.length;
   }
 
@@ -64,16 +72,19 @@ export class Search {
     this.fail = fail;
     /** The diagram that was searched. */
     this.diagram = /** @type {Diagram | null} */ (null);
-    this.hits = new Hits({ search: async () => ({ events: [], total: 0 }) }, []);
+    this.hits = new Hits({ search: async () => ({ events: [], total: 0 }) }, queryOf("", []));
     this.at = -1;
+    /** What was looked for last. */
+    this.asked = "";
     this.turn = 0;
     this.timer = 0;
     this.input = /** @type {HTMLInputElement} */ ($("search"));
     this.list = new EventList("Events that were found", (_, i) => this.choose(this.hits.find(i)), fail);
+    this.titled = el("h2", {}, "Found");
     this.count = el("output", { role: "status" });
     this.back = el("button", { type: "button", title: "Hit before (Shift Enter)", "aria-label": "Hit before", onclick: () => this.step(-1) }, "↑");
     this.forth = el("button", { type: "button", title: "Next hit (Enter)", "aria-label": "Next hit", onclick: () => this.step(1) }, "↓");
-    put($("results"), el("header", {}, el("h2", {}, "Found"), this.count, this.back, this.forth), this.list.box, this.list.status);
+    put($("results"), el("header", {}, this.titled, this.count, this.back, this.forth), this.list.box, this.list.status);
     this.input.addEventListener("input", () => {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.run(), 120);
@@ -86,19 +97,26 @@ export class Search {
   }
 
   async run() {
-    const diagram = this.current(), words = wordsOf(this.input.value), turn = ++this.turn;
-    const hits = new Hits(diagram.trace, words);
+    const text = this.input.value, diagram = this.current(), query = queryOf(text, diagram.trace.actors), turn = ++this.turn;
+    const hits = new Hits(diagram.trace, query);
     try {
-      if (words.length) await hits.more();
+      if (!isEmpty(query) && !query.error) await hits.more();
     } catch (error) {
-      this.fail(error);
-      return;
+      if (!query.patterns.flat().some((term) => term.tests.some((test) => test.regex))) {
+        this.fail(error);
+        return;
+      }
+      // A server's regular expressions are not quite those of a browser.
+      query.error = error instanceof Error ? error.message : String(error);
     }
     if (turn !== this.turn) return;
     if (this.diagram && this.diagram !== diagram) this.mark(this.diagram, new Set());
     [this.diagram, this.hits, this.at] = [diagram, hits, -1];
-    $("results").hidden = !words.length;
-    this.mark(diagram, new Set(hits.events));
+    $("results").hidden = isEmpty(query) && !query.error;
+    this.titled.textContent = "Found";
+    this.asked = text;
+    this.input.setAttribute("aria-invalid", String(query.error !== null));
+    this.mark(diagram, hits.taking);
     this.list.show(diagram, this.rows());
     this.report();
   }
@@ -118,7 +136,8 @@ export class Search {
   /** Says which of how many is shown. */
   report() {
     const { total } = this.hits;
-    this.count.textContent = !total ? "nothing" : this.at < 0 ? plural(total, "event") : `${number(this.at + 1)} of ${number(total)}`;
+    const { error } = this.hits.query;
+    this.count.textContent = error ?? (!total ? "nothing" : this.at < 0 ? plural(total, "event") : `${number(this.at + 1)} of ${number(total)}`);
     this.back.disabled = this.forth.disabled = !total;
   }
 
@@ -140,7 +159,7 @@ export class Search {
     }
     if (hits !== this.hits || !this.diagram) return;
     if (hits.events.length > known) {
-      this.mark(this.diagram, new Set(hits.events));
+      this.mark(this.diagram, hits.taking);
       this.list.show(this.diagram, this.rows());
     }
     this.choose(Math.min(k, hits.events.length - 1));
@@ -153,6 +172,30 @@ export class Search {
     this.at = k;
     this.list.activate(k, false);
     this.report();
+    if (this.hits.match) this.diagram.follow(this.hits.match(i));
     this.go(this.diagram, i);
+  }
+
+  /**
+   * Lists events that were not searched for.
+   *
+   * @param {Diagram} diagram
+   * @param {string} title
+   * @param {number[]} events in order
+   */
+  listed(diagram, title, events) {
+    this.turn++;
+    this.input.value = "";
+    if (this.diagram && this.diagram !== diagram) this.mark(this.diagram, new Set());
+    this.diagram = diagram;
+    this.hits = new Hits({ search: async () => ({ events: [], total: 0 }) }, queryOf("", []));
+    this.hits.events = events;
+    this.hits.total = events.length;
+    this.at = -1;
+    $("results").hidden = false;
+    this.titled.textContent = title;
+    this.mark(diagram, new Set(events));
+    this.list.show(diagram, this.rows());
+    this.report();
   }
 }

@@ -1,11 +1,12 @@
 // An execution that is in the page. Events are known by their position in the order, from 0.
 
-import { firstOf, reachOf } from "./causality.js";
+import { firstOf, longestOf, reachOf } from "./causality.js";
 import { Edges } from "./edges.js";
-import { finder } from "./words.js";
+import { chainsOf, finder } from "./pattern.js";
 import { natural, number, plural } from "./text.js";
 
-/** @import { AnyTrace, ChangeData, ColumnData, Edge, Event, PageData, TraceData, Variable } from "./types.js" */
+/** @import { Query, Term } from "./pattern.js" */
+/** @import { AnyTrace, ChangeData, ColumnData, Edge, Event, Found, PageData, TraceData, Variable } from "./types.js" */
 
 const KEPT = 1, EXTERNAL = 2, LOOSE = 4, AFFECTED = 8;
 
@@ -42,7 +43,7 @@ export function eventOf(page, actors, columns, edges, base, i) {
     i, actor, seq: columns.seq[k], incarnation,
     id: nameOf(actors[actor], incarnation, columns.seq[k]),
     kind: page.kinds[columns.kind[k]], joint: page.joints[columns.joint[k]],
-    type: text(columns.type[k]), payload: text(columns.payload[k]), from: text(columns.from[k]), to: text(columns.to[k]),
+    type: text(columns.type[k]), payload: text(columns.payload[k]), fields: text(columns.fields[k]), msg_id: text(columns.msg_id[k]), from: text(columns.from[k]), to: text(columns.to[k]),
     time: text(columns.time[k]), source: text(columns.source[k]), offset: columns.offset[k],
     kept: (flags & KEPT) !== 0, external: (flags & EXTERNAL) !== 0, loose: (flags & LOOSE) !== 0,
     affected: (flags & AFFECTED) !== 0, place: columns.place[k],
@@ -65,6 +66,8 @@ export class Trace {
     this.deviations = data.deviations;
     this.statesFrom = data.states_from;
     this.align = data.align;
+    /** @type {(i: number) => boolean} whether the execution beside it has no event like this */
+    this.only = () => false;
     /** Actors from left to right. */
     this.order = data.actors.map((_, i) => i).sort((a, b) => this.rank(a) - this.rank(b) || natural(data.actors[a], data.actors[b]));
     /** @type {number[]} by actor its place from the left */
@@ -104,6 +107,7 @@ export class LocalTrace extends Trace {
       if (!within.has(c.kind[i])) this.steps.push(i);
       if (c.place[i] >= 0) this.chain[c.actor[i]][c.place[i]] = i;
     }
+    this.changes = data.changes;
     this.spans = spansOf(data.changes);
     /** @type {Map<number, string[]>} */
     this.noted = new Map();
@@ -139,6 +143,14 @@ export class LocalTrace extends Trace {
    * @returns {Promise<unknown> | null}
    */
   load(_from, _to) { return null; }
+
+  /**
+   * The actor of an event; null where it is not known yet.
+   *
+   * @param {number} i
+   * @returns {number | null}
+   */
+  actorOf(i) { return this.columns.actor[i] ?? null; }
 
   /** @param {number} i */
   notes(i) { return this.noted.get(i) || []; }
@@ -193,6 +205,15 @@ export class LocalTrace extends Trace {
   reach(i, forward) { return reachOf(this, i, forward); }
 
   /**
+   * The longest chain of events to one, from another or from a beginning.
+   *
+   * @param {number | null} from
+   * @param {number} to
+   * @returns {Promise<number[]>}
+   */
+  async longest(from, to) { return longestOf(this, from, to); }
+
+  /**
    * The next event of the same actor, or the one before it; null where there is none.
    *
    * @param {number} i
@@ -206,15 +227,36 @@ export class LocalTrace extends Trace {
   }
 
   /**
-   * Events after `after` that hold all the words.
+   * What patterns of events are looked for in.
    *
-   * @param {string[]} words
-   * @param {number} after
+   * @param {Term[]} terms
    */
-  async search(words, after) {
-    const { actor, incarnation, seq } = this.columns;
-    const holds = finder(words, this.columns, this.actors, this.page.kinds, (k) => nameOf(this.actors[actor[k]], incarnation[k], seq[k]));
-    const events = [];
+  finder(terms) {
+    const { actor, incarnation, seq, flags } = this.columns;
+    const idOf = (/** @type {number} */ k) => nameOf(this.actors[actor[k]], incarnation[k], seq[k]);
+    const violations = new Set(this.violations);
+    /** @type {Record<string, (k: number) => boolean>} */
+    const marks = {
+      violation: (k) => violations.has(k), kept: (k) => (flags[k] & KEPT) !== 0, pruned: (k) => (flags[k] & KEPT) === 0,
+      outside: (k) => (flags[k] & EXTERNAL) !== 0, affected: (k) => (flags[k] & AFFECTED) !== 0, only: (k) => this.only(k),
+    };
+    return finder(terms, { columns: this.columns, actors: this.actors, kinds: this.page.kinds, changes: this.changes, idOf, marked: (mark, k) => marks[mark](k) });
+  }
+
+  /**
+   * Events after `after` that a query finds. Of several events with an order between them the last is found.
+   *
+   * @param {Query} query
+   * @param {number} after
+   * @returns {Promise<Found>}
+   */
+  async search({ patterns }, after) {
+    const finders = patterns.map((terms) => this.finder(terms));
+    if (finders.length > 1) {
+      const chains = chainsOf(this, finders), events = chains.events.filter((i) => i > after);
+      return { events, total: events.length, taking: chains.taking, match: chains.before };
+    }
+    const [holds] = finders, events = [];
     for (let i = after + 1; i < this.n; i++) if (holds(i)) events.push(i);
     return { events, total: events.length };
   }
@@ -234,6 +276,18 @@ export class LocalTrace extends Trace {
       }
     }
     return found;
+  }
+
+  /**
+   * The event of that name; null where there is none.
+   *
+   * @param {string} name
+   * @returns {Promise<number | null>}
+   */
+  async named(name) {
+    const { actor, incarnation, seq } = this.columns;
+    for (let i = 0; i < this.n; i++) if (name.endsWith(seq[i]) && nameOf(this.actors[actor[i]], incarnation[i], seq[i]) === name) return i;
+    return null;
   }
 
   /** By part of the order, how many events each actor has there. */

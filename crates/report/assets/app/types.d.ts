@@ -56,6 +56,8 @@ export interface ColumnData {
   place: Numbers;
   type: Numbers;
   payload: Numbers;
+  fields: Numbers;
+  msg_id: Numbers;
   from: number[];
   to: number[];
   time: number[];
@@ -119,6 +121,9 @@ export interface Event {
   joint: string;
   type: string | null;
   payload: string | null;
+  /** Structured content, as JSON. */
+  fields: string | null;
+  msg_id: string | null;
   from: string | null;
   to: string | null;
   time: string | null;
@@ -160,6 +165,9 @@ export interface Found {
   events: number[];
   /** How many there are, those behind the last of `events` included. */
   total: number;
+  /** Where an order between events was looked for: all events that are in some match, and the match that ends with an event. */
+  taking?: number[];
+  match?: (event: number) => number[];
 }
 
 /** A set of events. */

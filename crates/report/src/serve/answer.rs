@@ -1,12 +1,13 @@
 //! The questions that a served page asks, and their answers.
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
-use demi_lineage::export::{self, Content, Skeleton};
+use demi_lineage::export::Skeleton;
 use demi_lineage::query::Query;
 use serde::{Deserialize, Serialize};
 
 use super::Served;
+use super::search::{Term, longest};
 use crate::columns::ColumnBuilder;
 use crate::data::{Changes, Columns};
 use crate::error::ReportError;
@@ -39,8 +40,10 @@ pub(crate) enum Ask {
     Step { from: u32, forward: bool },
     /// The next event of the same actor in the order, or the one before it.
     Actor { of: u32, forward: bool },
-    /// Events after `after` that hold all the words; `type:Vote` looks at one field only.
-    Search { words: Vec<String>, after: Option<u32> },
+    /// Events after `after` that hold a pattern, or end a chain of events that hold several.
+    Search { patterns: Vec<Vec<Term>>, after: Option<u32> },
+    /// The longest chain of events that leads to one, from another or from a beginning.
+    Chain { from: Option<u32>, to: u32 },
     /// The event of that name.
     Named { name: String },
     /// How many events of each actor lie in each part of the order.
@@ -70,10 +73,14 @@ pub(crate) enum Answer {
     Event {
         event: Option<u32>,
     },
-    /// The first of the events that hold the words, and how many do.
+    /// The first of the events that were looked for, and how many there are; for several patterns the chain that ends with each.
     Found {
         events: Vec<u32>,
         total: u64,
+        matches: Vec<Vec<u32>>,
+    },
+    Chain {
+        chain: Vec<u32>,
     },
     Overview {
         counts: Vec<Vec<u32>>,
@@ -116,7 +123,12 @@ impl Served {
                 };
                 Answer::Event { event }
             }
-            Ask::Search { words, after } => self.search(&words, after, RESULTS)?,
+            Ask::Search { patterns, after } => self.search(&patterns, after, RESULTS)?,
+            Ask::Chain { from, to } if to < n && from.is_none_or(|from| from <= to) => {
+                let past = self.ranks.reach(&self.query()?, to, false)?;
+                Answer::Chain { chain: longest(s, from, to, |e| past[e as usize]) }
+            }
+            Ask::Chain { .. } => Answer::Chain { chain: Vec::new() },
             Ask::Named { name } => Answer::Event { event: s.named(&name).ok() },
             Ask::Overview {} => {
                 let rows = OVERVIEW.min(s.len()).max(1);
@@ -151,50 +163,6 @@ impl Served {
         let inside = alike.filter(|stretch| mask[stretch[0] as usize]);
         inside.map(|stretch| [stretch[0], stretch[stretch.len() - 1]]).collect()
     }
-
-    fn search(&self, words: &[String], after: Option<u32>, results: usize) -> Result<Answer, ReportError> {
-        let words: Vec<String> = words.iter().map(|w| w.to_lowercase()).filter(|w| !w.is_empty()).collect();
-        let first = after.map_or(0, |a| a.saturating_add(1));
-        // The earliest events are wanted, and the file is in another order: the largest of too many is dropped.
-        let mut found: BinaryHeap<u32> = BinaryHeap::new();
-        let mut total = 0;
-        export::contents(
-            &self.exec,
-            |e| e >= first,
-            |e, content| -> Result<(), ReportError> {
-                if self.holds(e, &content, &words) {
-                    total += 1;
-                    found.push(e);
-                    if found.len() > results {
-                        found.pop();
-                    }
-                }
-                Ok(())
-            },
-        )?;
-        Ok(Answer::Found { events: found.into_sorted_vec(), total })
-    }
-
-    fn holds(&self, e: u32, content: &Content, words: &[String]) -> bool {
-        let s = &self.skeleton;
-        let name = s.id(e).to_string();
-        let texts = [
-            ("id", Some(name.as_str())),
-            ("actor", Some(s.actors[s.actor[e as usize] as usize].as_str())),
-            ("kind", Some(s.kind[e as usize].as_str())),
-            ("type", content.type_.as_deref()),
-            ("from", content.from.as_deref()),
-            ("to", content.to.as_deref()),
-            ("payload", content.payload.as_deref()),
-        ];
-        let texts = texts.map(|(name, text)| (name, text.unwrap_or("").to_lowercase()));
-        words.iter().all(|word| {
-            let field = word.split_once(':').and_then(|(field, rest)| {
-                texts.iter().find(|(name, _)| *name == field).map(|(_, text)| text.contains(rest))
-            });
-            field.unwrap_or_else(|| texts.iter().any(|(_, text)| text.contains(word)))
-        })
-    }
 }
 
 /// By actor and variable, the events of changes and the values.
@@ -215,6 +183,17 @@ impl Timelines {
             spans.entry(key).or_default().push((changes.event[i], changes.value[i]));
         }
         Timelines { texts: changes.texts, spans }
+    }
+
+    /// Calls `f` with the event, the variable and the value of each change.
+    pub(crate) fn each(&self, mut f: impl FnMut(u32, &str, Option<&str>)) {
+        let text = |n: i64| usize::try_from(n).ok().and_then(|n| self.texts.get(n)).map(String::as_str);
+        for ((_, variable), span) in &self.spans {
+            let name = text(i64::from(*variable)).unwrap_or_default();
+            for (event, value) in span {
+                f(*event, name, text(*value));
+            }
+        }
     }
 
     fn at(&self, at: u32) -> Vec<Variable> {

@@ -3,6 +3,7 @@
 
 mod answer;
 mod http;
+mod search;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ pub struct Served {
     pub(crate) ranks: Ranks,
     pub(crate) timelines: Timelines,
     pub(crate) crossing: Crossing,
+    /// The events at which the violation is seen, in order.
+    pub(crate) violations: Vec<u32>,
     pub(crate) html: String,
 }
 
@@ -119,10 +122,11 @@ impl Served {
         };
         trace.violations.sort_unstable();
         trace.violations.dedup();
+        let violations = trace.violations.clone();
         page.traces.push(trace);
         let crossing = Crossing::new(&skeleton);
         let html = html(&page)?;
-        Ok(Served { exec, ranks, timelines: Timelines::new(changes), crossing, html, skeleton })
+        Ok(Served { exec, ranks, timelines: Timelines::new(changes), crossing, violations, html, skeleton })
     }
 
     /// The page.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Stretches, firstOf } from "../../assets/app/causality.js";
+import { Stretches, firstOf, longestOf } from "../../assets/app/causality.js";
 import { LocalTrace } from "../../assets/app/trace.js";
 import { sample } from "./sample.js";
 
@@ -55,4 +55,34 @@ test("stretches hold their ends and nothing between them", () => {
 
 test("the first position at which something holds", () => {
   for (let first = 0; first <= 9; first++) assert.equal(firstOf(9, (k) => k >= first), first);
+});
+
+test("the longest chain is as long as any, and each of its events happens before the next", () => {
+  for (let seed = 1; seed <= 60; seed++) {
+    const below = numbers(seed), n = 2 + below(20);
+    const events = Array.from({ length: n }, () => ({ actor: `a${below(4)}`, loose: below(6) === 0 }));
+    const edges = Array.from({ length: below(20) }, () => [below(n), below(n)]).filter(([a, b]) => a !== b).map(([a, b]) => [Math.min(a, b), Math.max(a, b)]);
+    const trace = new LocalTrace(...sample(events, edges));
+    const past = events.map((_, i) => walked(trace, edges, i, false));
+    const length = (from, to) => {
+      // By event the most events on a chain to it.
+      const most = [];
+      for (let i = 0; i <= to; i++) {
+        let best = from === null || i === from ? 1 : 0;
+        for (let k = 0; k < i; k++) if (past[i].has(k) && most[k] > 0) best = Math.max(best, most[k] + 1);
+        most[i] = best;
+      }
+      return most[to];
+    };
+    for (let to = 0; to < n; to++) {
+      for (const from of [null, below(to + 1)]) {
+        const chain = longestOf(trace, from, to);
+        assert.equal(chain.length, length(from, to), `seed ${seed}, ${from} to ${to}`);
+        if (!chain.length) continue;
+        assert.equal(chain[chain.length - 1], to);
+        if (from !== null) assert.equal(chain[0], from);
+        for (let k = 1; k < chain.length; k++) assert.ok(past[chain[k]].has(chain[k - 1]));
+      }
+    }
+  }
 });

@@ -7,6 +7,7 @@
 import fs from "node:fs";
 
 import { mateOf } from "../../assets/app/edges.js";
+import { queryOf } from "../../assets/app/pattern.js";
 import { RemoteTrace } from "../../assets/app/remote.js";
 import { LocalTrace } from "../../assets/app/trace.js";
 
@@ -32,6 +33,22 @@ function windows(trace, edges, n, sizes) {
   }
 }
 
+// A server finds what the page itself finds, and longest chains that are as long.
+async function searches(local, remote) {
+  const types = local.types().slice(0, 2).map((type) => JSON.stringify(type)), [a, b] = [types[0], types[types.length - 1]];
+  const actor = local.actors[0];
+  const queries = ["1", "kind:send", "NOT kind:send", "/^[a-z]/", "is:kept", "is:pruned", "is:violation", "state:1", "id:/[02468]$/", `"${actor}"`, "fields.term:1", "msg_id:1", "time:0", "source:s"];
+  if (a) queries.push(`type:${a}`, `type:${a} -> type:${b}`, `kind:send type:${a} -> kind:receive -> NOT kind:send`, `${actor.replaceAll("/", "*")}: -> kind:receive`);
+  for (const text of queries) {
+    const query = queryOf(text, local.actors), [here, there] = [await local.search(query, -1), await remote.search(query, -1)];
+    check(String(here.events) === String(there.events) && here.total === there.total, `${text}: ${here.total} and ${there.total} events`);
+    if (here.match) for (const event of here.events.slice(0, 300)) check(String(here.match(event)) === String(there.match(event)), `${text}: the match of ${event}`);
+  }
+  for (let to = 0; to < local.n; to += 97) {
+    for (const from of [null, to >> 1]) check((await local.longest(from, to)).length === (await remote.longest(from, to)).length, `longest chain from ${from} to ${to}`);
+  }
+}
+
 async function compare({ data, past, served }) {
   const local = new LocalTrace(data, data.traces[0]), n = local.n;
   check(past.length === n, `${n} events`);
@@ -46,6 +63,7 @@ async function compare({ data, past, served }) {
     await remote.load(0, n - 1);
     windows(remote, pairs, n, [1, 35, 400, 1024, 1500]);
   }
+  if (remote) await searches(local, remote);
   for (let i = 0; i < n; i += remote ? 211 : 1) {
     for (const forward of [false, true]) {
       const inside = (j) => j === i || (forward ? before[j].has(i) : before[i].has(j));
