@@ -268,6 +268,47 @@ async def chains(page):
     await page.until("demi.current.way.length === 0", "and then the choice and its chain")
 
 
+async def filters(page, args):
+    """Actors are hidden, joined and ordered, events are hidden, and all comes back."""
+    lanes = "demi.current.view.lanes"
+    before = await page.run(f"{lanes}.map((lane) => lane.label)")
+    await page.key("f")
+    await page.until("!document.getElementById('filters').hidden && document.activeElement.ariaLabel.startsWith('Actors')", "f opens the filter")
+    last = before[-1]
+    await page.call("Input.insertText", text=last)
+    press = "[...document.querySelectorAll('#filters button')].find((b) => b.textContent === %s || b.ariaLabel === %s).click()"
+    async def button(name):
+        await page.run(press % (json.dumps(name), json.dumps(name)))
+    await button("hide")
+    await page.until(f"{lanes}.length === {len(before) - 1}", "an actor is hidden")
+    local = not await page.run("demi.page.served")
+    if local:
+        check(await page.run("[...Array(demi.current.view.count).keys()].every((row) => demi.current.view.lane[demi.current.trace.columns.actor[demi.current.view.at(row)]] >= 0)"), "and so are its events")
+        check(await page.run("demi.list.rows.count === demi.current.view.count"), "in the list too")
+        kind = await page.run("demi.current.trace.types()[0]")
+        if kind:
+            await page.run(f"[...document.querySelectorAll('#filters .shown label')].find((l) => l.textContent === {json.dumps(kind)}).click()")
+            await page.until(f"[...Array(demi.current.view.count).keys()].every((row) => demi.current.trace.get(demi.current.view.at(row)).type !== {json.dumps(kind)} || demi.current.trace.violations.includes(demi.current.view.at(row)))", "events of a type are hidden")
+    if len(before) > 2:
+        await button(f"Move {before[1]} to the left")
+        await page.until(f"{lanes}[0].label === {json.dumps(before[1])}", "an actor is moved")
+        await button(f"Pin {before[-2]} on the left")
+        await page.until(f"{lanes}[0].label === {json.dumps(before[-2])}", "an actor is pinned")
+    await page.run("(() => { const i = document.querySelector('#filters input'); i.value = '*'; })()")
+    await button("one lane")
+    await page.until(f"{lanes}.length === 1", "actors share a lane")
+    await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    check(await page.run("document.documentElement.scrollWidth <= innerWidth + 1"), "the filter fits")
+    await page.picture(args.pictures, "filter")
+    await legible(page, "with the filter")
+    await button("show all")
+    await page.until(f"{lanes}.length === {len(before)} && demi.current.view.count === demi.current.trace.n", "all is shown again")
+    check(await page.run(f"{lanes}.map((lane) => lane.label)") == before, "in the order of before")
+    await page.run("document.querySelector('#filters input').focus()")
+    await page.key("Escape")
+    await page.until("document.getElementById('filters').hidden", "Escape closes the filter")
+
+
 async def use(page, args):
     seen = {}
     for domain in ("Page", "Runtime", "Log"):
@@ -380,6 +421,7 @@ async def use(page, args):
     await page.until("document.getElementById('results').hidden", "Escape ends the search")
 
     await chains(page)
+    await filters(page, args)
 
     # The violation, dark mode, help, a narrow window, paper.
     await page.key("v")

@@ -19,7 +19,7 @@ const STYLE: &str = concat!(include_str!("../assets/style.css"), "\n", include_s
 type Module = (&'static str, &'static str);
 
 /// The modules of the script. A module imports only from those before it.
-const MODULES: [Module; 21] = [
+const MODULES: [Module; 23] = [
     ("text.js", include_str!("../assets/app/text.js")),
     ("dom.js", include_str!("../assets/app/dom.js")),
     ("clock.js", include_str!("../assets/app/clock.js")),
@@ -30,11 +30,13 @@ const MODULES: [Module; 21] = [
     ("causality.js", include_str!("../assets/app/causality.js")),
     ("trace.js", include_str!("../assets/app/trace.js")),
     ("remote.js", include_str!("../assets/app/remote.js")),
+    ("view.js", include_str!("../assets/app/view.js")),
     ("theme.js", include_str!("../assets/app/theme.js")),
     ("paint.js", include_str!("../assets/app/paint.js")),
     ("overview.js", include_str!("../assets/app/overview.js")),
     ("diagram.js", include_str!("../assets/app/diagram.js")),
     ("list.js", include_str!("../assets/app/list.js")),
+    ("filters.js", include_str!("../assets/app/filters.js")),
     ("inspector.js", include_str!("../assets/app/inspector.js")),
     ("search.js", include_str!("../assets/app/search.js")),
     ("facts.js", include_str!("../assets/app/facts.js")),

@@ -4,10 +4,11 @@ import { Diagram, titleOf } from "./diagram.js";
 import { $, el, put } from "./dom.js";
 import { mateOf } from "./edges.js";
 import { showFacts, showPrinted, showSheets } from "./facts.js";
+import { Filters } from "./filters.js";
 import { Inspector } from "./inspector.js";
 import { listenToKeys, showHelp } from "./keys.js";
 import { hashOf, linked } from "./link.js";
-import { EventList, allRows } from "./list.js";
+import { EventList, shownRows } from "./list.js";
 import { RemoteTrace } from "./remote.js";
 import { Search } from "./search.js";
 import { clip, plural } from "./text.js";
@@ -30,6 +31,9 @@ export class App {
     this.current = this.second;
     this.inspector = new Inspector((diagram, i) => this.select(diagram, i), (button) => this.copyLink(button), { mark: () => this.mark(), chain: () => this.chain() });
     this.search = new Search(() => this.current, (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
+    /** @type {import("./view.js").View | null} what the list has the rows of */
+    this.shown = null;
+    this.filters = new Filters(() => this.current, (filter) => this.apply(filter));
     this.list = new EventList("Events in order", (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
     this.listed = el("h2", {});
     put($("events"), el("header", {}, this.listed, el("button", { type: "button", class: "link", "aria-label": "Keys of the list", onclick: showHelp }, "keys")), this.list.box, this.list.status);
@@ -170,29 +174,55 @@ export class App {
       this.list.follow(i);
       this.search.list.draw();
       const event = trace.get(i);
+      if (event && !diagram.view.has(i, event.actor)) this.say(`${event.id} is hidden by the filter.`);
       if (event) await this.inspector.show(diagram, event);
       const hash = this.link();
       if (hash !== null && turn === this.turn) history.replaceState(null, "", hash);
     } catch (error) { this.fail(error); }
   }
 
+  /**
+   * Hides and orders what the reader wants hidden and ordered.
+   *
+   * @param {import("./view.js").Filter} filter
+   */
+  apply(filter) {
+    for (const diagram of this.diagrams) diagram.apply(filter);
+    this.relist();
+    this.legend();
+  }
+
   /** @param {boolean} forward */
   async step(forward) {
-    const from = this.current.selected ?? -1;
-    const next = await this.current.trace.nextStep(from, forward);
+    const next = await this.nextShown(this.current.selected ?? -1, forward);
     if (next !== null) await this.select(this.current, next);
+  }
+
+  /**
+   * The next step that is shown.
+   *
+   * @param {number} from
+   * @param {boolean} forward
+   */
+  async nextShown(from, forward) {
+    const { trace, view } = this.current;
+    let next = await trace.nextStep(from, forward);
+    while (next !== null && view.shown && !view.shown[next]) next = await trace.nextStep(next, forward);
+    return next;
   }
 
   /** @param {number} by */
   nudge(by) {
-    const next = (this.current.selected ?? -1) + by;
-    if (next >= 0 && next < this.current.trace.n) this.select(this.current, next);
+    const { selected, view } = this.current;
+    const row = selected === null ? (by > 0 ? -1 : 0) : view.row(selected);
+    const next = row + by;
+    if (next >= 0 && next < view.count) this.select(this.current, view.at(next));
   }
 
   /** @param {boolean} last */
   async end(last) {
     const { trace } = this.current;
-    const next = await trace.nextStep(last ? trace.n : -1, !last);
+    const next = await this.nextShown(last ? trace.n : -1, !last);
     if (next !== null) this.select(this.current, next);
   }
 
@@ -281,9 +311,11 @@ export class App {
   /** The list has the events of the diagram that keys act on. */
   relist() {
     const { trace } = this.current;
-    if (this.list.diagram === this.current) return;
+    const { view } = this.current;
+    if (this.list.diagram === this.current && this.shown === view) return;
+    this.shown = view;
     this.listed.textContent = `Events of the ${trace.name} execution`;
-    this.list.show(this.current, allRows(trace.n));
+    this.list.show(this.current, shownRows(view));
     this.list.follow(this.current.selected);
   }
 
@@ -317,7 +349,7 @@ export class App {
   }
 
   buttons() {
-    const on = { first: () => this.end(false), last: () => this.end(true), back: () => this.step(false), forth: () => this.step(true), violation: () => this.violation(), in: () => this.current.zoom(1.3), out: () => this.current.zoom(1 / 1.3), whole: () => this.current.whole(), help: showHelp, theme: () => this.toggleTheme() };
+    const on = { first: () => this.end(false), last: () => this.end(true), back: () => this.step(false), forth: () => this.step(true), violation: () => this.violation(), in: () => this.current.zoom(1.3), out: () => this.current.zoom(1 / 1.3), whole: () => this.current.whole(), filter: () => this.filters.toggle(), help: showHelp, theme: () => this.toggleTheme() };
     for (const [id, act] of Object.entries(on)) $(id).addEventListener("click", act);
     $("violation").hidden = this.diagrams.every((d) => !d.trace.violations.length);
   }

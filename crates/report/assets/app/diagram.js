@@ -8,6 +8,7 @@ import { arrow, fitted, fittedHead, label, mark, ring, stub } from "./paint.js";
 import { clamp, clip, plural } from "./text.js";
 import { colorOf, theme } from "./theme.js";
 import { isLocal } from "./trace.js";
+import { Filter, View } from "./view.js";
 
 /** @import { Reach } from "./causality.js" */
 /** @import { AnyTrace, Context, DiagramListener, Edge, End, Event } from "./types.js" */
@@ -25,6 +26,8 @@ export class Diagram {
   constructor(trace, on) {
     this.trace = trace;
     this.on = on;
+    /** Which events are shown, and where. */
+    this.view = new View(trace, new Filter());
     this.top = 0;
     this.left = 0;
     this.row = trace.n <= 60 ? 30 : 22;
@@ -58,14 +61,14 @@ export class Diagram {
   get gutter() { return Math.max(30, String(this.trace.n).length * 7 + 14); }
   get rows() { return this.height / this.row; }
   get spacing() {
-    const free = (this.width - this.gutter - 44) / Math.max(1, this.trace.actors.length);
+    const free = (this.width - this.gutter - 44) / Math.max(1, this.view.lanes.length);
     return clamp(free, 46, 260);
   }
 
   /** @param {number} actor */
-  x(actor) { return this.gutter + this.trace.lane[actor] * this.spacing + Math.min(34, this.spacing * 0.3) - this.left; }
+  x(actor) { return this.gutter + this.view.lane[actor] * this.spacing + Math.min(34, this.spacing * 0.3) - this.left; }
   /** @param {number} i */
-  y(i) { return HEADER + (i - this.top + 0.5) * this.row; }
+  y(i) { return HEADER + (this.view.row(i) - this.top + 0.5) * this.row; }
 
   listen() {
     this.box.addEventListener("wheel", (e) => {
@@ -88,33 +91,39 @@ export class Diagram {
         from.moved = true;
         this.move(from.top - (e.clientY - from.y) / this.row, from.left - (e.clientX - from.x));
       }
-      this.hover(from && from.moved ? null : this.rowAt(e), e);
+      this.hover(from && from.moved ? null : this.eventAt(e), e);
     });
     this.box.addEventListener("pointerup", (e) => {
-      const row = this.rowAt(e);
-      if (from && !from.moved && row !== null) this.on.select(this, row);
+      const i = this.eventAt(e);
+      if (from && !from.moved && i !== null) this.on.select(this, i);
       from = null;
     });
     this.box.addEventListener("pointerleave", () => this.hover(null));
   }
 
   /** @param {MouseEvent} e */
+  eventAt(e) {
+    const row = this.rowAt(e);
+    return row === null ? null : this.view.at(row);
+  }
+
+  /** @param {MouseEvent} e */
   rowAt(e) {
     const y = e.clientY - this.box.getBoundingClientRect().top - HEADER;
     const row = Math.floor(this.top + y / this.row);
-    return y >= 0 && row >= 0 && row < this.trace.n ? row : null;
+    return y >= 0 && row >= 0 && row < this.view.count ? row : null;
   }
 
   /**
-   * @param {number | null} row
+   * @param {number | null} i
    * @param {MouseEvent} [e]
    */
-  hover(row, e) {
-    if (row !== this.hovered) {
-      this.hovered = row;
+  hover(i, e) {
+    if (i !== this.hovered) {
+      this.hovered = i;
       this.draw();
     }
-    this.on.hover(row === null ? null : this.trace.get(row), e);
+    this.on.hover(i === null ? null : this.trace.get(i), e);
   }
 
   /**
@@ -122,8 +131,8 @@ export class Diagram {
    * @param {number} left
    */
   move(top, left) {
-    const span = this.trace.actors.length * this.spacing + this.gutter + 44;
-    this.top = clamp(top, 0, Math.max(0, this.trace.n - this.rows + 1));
+    const span = this.view.lanes.length * this.spacing + this.gutter + 44;
+    this.top = clamp(top, 0, Math.max(0, this.view.count - this.rows + 1));
     this.left = clamp(left, 0, Math.max(0, span - this.width));
     this.draw();
   }
@@ -133,14 +142,14 @@ export class Diagram {
    * @param {number | null} [around] the row that stays where it is
    */
   zoom(factor, around) {
-    const center = around ?? this.selected ?? this.top + this.rows / 2;
+    const center = around ?? (this.selected === null ? this.top + this.rows / 2 : this.view.row(this.selected));
     const y = (center - this.top) * this.row;
     this.row = clamp(this.row * factor, Math.min(SMALLEST, this.fitting), LARGEST);
     this.move(center - y / this.row, this.left);
   }
 
   /** The height of a row at which the whole run is in sight. */
-  get fitting() { return clamp(this.height / (this.trace.n + 1), 1e-6, LARGEST); }
+  get fitting() { return clamp(this.height / (this.view.count + 1), 1e-6, LARGEST); }
 
   /** Zooms so that the whole run is in sight. */
   whole() {
@@ -156,16 +165,26 @@ export class Diagram {
   show(i) {
     const room = Math.min(6, this.rows / 4);
     let top = this.top, left = this.left;
-    if (i < top + room) top = i - room;
-    if (i > top + this.rows - room - 1) top = i - this.rows + room + 1;
-    if (Math.abs(top - this.top) > this.rows) top = i - this.rows / 2;
+    const row = this.view.row(i);
+    if (row < top + room) top = row - room;
+    if (row > top + this.rows - room - 1) top = row - this.rows + room + 1;
+    if (Math.abs(top - this.top) > this.rows) top = row - this.rows / 2;
     const event = this.trace.get(i);
-    if (event) {
+    if (event && this.view.has(i, event.actor)) {
       const x = this.x(event.actor);
       if (x < this.gutter + 10) left -= this.gutter + 30 - x;
       if (x > this.width - 40) left += x - this.width + 90;
     }
     this.move(top, left);
+  }
+
+  /** @param {Filter} filter */
+  apply(filter) {
+    // What was in the middle stays in sight.
+    const middle = this.selected ?? this.view.at(clamp(Math.floor(this.top + this.rows / 2), 0, Math.max(0, this.view.count - 1))) ?? 0;
+    this.view = new View(this.trace, filter);
+    this.overview.load().catch((error) => this.on.fail(error));
+    this.move(this.view.row(middle) - this.rows / 2, this.left);
   }
 
   /**
@@ -204,22 +223,23 @@ export class Diagram {
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.fillStyle = colors.card;
     ctx.fillRect(0, 0, width, height);
-    const from = Math.max(0, Math.floor(this.top) - 1), to = Math.min(this.trace.n, Math.ceil(this.top + this.rows) + 1);
+    const from = Math.max(0, Math.floor(this.top) - 1), to = Math.min(this.view.count, Math.ceil(this.top + this.rows) + 1);
     if (to - from > COARSE) {
       this.coarse(ctx, width, height, from, to);
       return;
     }
-    const coming = this.trace.load(from, to - 1);
+    const first = this.view.at(from) ?? 0, end = to > from ? this.view.at(to - 1) + 1 : first;
+    const coming = to > from ? this.trace.load(first, end - 1) : null;
     if (coming) coming.then(() => this.draw(), (error) => this.on.fail(error));
     this.bands(ctx, width);
     this.lanes(ctx, width, height);
     const events = /** @type {Event[]} */ ([]);
-    for (let i = from; i < to; i++) {
-      const event = this.trace.get(i);
-      if (event) events.push(event);
+    for (let row = from; row < to; row++) {
+      const event = this.trace.get(this.view.at(row));
+      if (event && this.view.has(event.i, event.actor)) events.push(event);
     }
-    for (const message of this.trace.crossing(from, to)) this.message(ctx, message, null, 0.35);
-    for (const event of events) this.arrows(ctx, event, to);
+    for (const message of this.trace.crossing(first, end)) if (this.view.has(message[0], message[1]) && this.view.has(message[2], message[3])) this.message(ctx, message, null, 0.35);
+    for (const event of events) this.arrows(ctx, event, end);
     this.trail(ctx);
     for (const event of events) this.event(ctx, event);
     this.numbers(ctx, events);
@@ -236,7 +256,7 @@ export class Diagram {
     const { way } = this;
     for (let k = 1; k < way.length; k++) {
       const [from, to] = [way[k - 1], way[k]], a = this.trace.actorOf(from), b = this.trace.actorOf(to);
-      if (a === null || b === null || Math.max(this.y(from), this.y(to)) < 0 || Math.min(this.y(from), this.y(to)) > this.height + 60) continue;
+      if (a === null || b === null || !this.view.has(from, a) || !this.view.has(to, b) || Math.max(this.y(from), this.y(to)) < 0 || Math.min(this.y(from), this.y(to)) > this.height + 60) continue;
       ctx.globalAlpha = 0.9;
       ctx.strokeStyle = theme.colors.accent;
       ctx.lineWidth = 3;
@@ -262,7 +282,8 @@ export class Diagram {
     this.lanes(ctx, width, height);
     const { trace } = this, size = clamp(this.row * 0.6, 1.5, 3);
     if (isLocal(trace)) {
-      const { actor, type, texts, flags } = trace.columns, seen = new Map();
+      const { actor, type, texts, flags } = trace.columns, seen = new Map(), { view } = this;
+      const first = view.at(from), end = view.at(to - 1) + 1;
       const colors = /** @type {Map<number, string>} */ (new Map());
       ctx.lineWidth = 0.6;
       ctx.globalAlpha = 0.3;
@@ -270,8 +291,8 @@ export class Diagram {
       ctx.beginPath();
       const { cause, cause_actor, effect, effect_actor } = trace.edges;
       for (let k = 0; k < cause.length; k++) {
-        if (effect[k] < from || cause[k] >= to) continue;
-        const y = Math.round(this.y(effect[k])), lanes = trace.lane[cause_actor[k]] * trace.actors.length + trace.lane[effect_actor[k]];
+        if (effect[k] < first || cause[k] >= end || !view.has(cause[k], cause_actor[k]) || !view.has(effect[k], effect_actor[k])) continue;
+        const y = Math.round(this.y(effect[k])), lanes = view.lane[cause_actor[k]] * trace.actors.length + view.lane[effect_actor[k]];
         if (seen.get(lanes) === y >> 2) continue;
         seen.set(lanes, y >> 2);
         ctx.moveTo(this.x(cause_actor[k]), this.y(cause[k]));
@@ -280,8 +301,8 @@ export class Diagram {
       ctx.stroke();
       ctx.globalAlpha = 1;
       seen.clear();
-      for (let i = from; i < to; i++) {
-        const y = Math.round(this.y(i)), a = actor[i];
+      for (let row = from; row < to; row++) {
+        const i = view.at(row), y = Math.round(this.y(i)), a = actor[i];
         if (seen.get(a) === y) continue;
         seen.set(a, y);
         let color = theme.colors.pruned;
@@ -297,16 +318,17 @@ export class Diagram {
       const { counts, most } = this.overview, rows = counts.length;
       ctx.fillStyle = theme.colors.soft;
       counts.forEach((row, r) => row.forEach((count, a) => {
-        if (!count) return;
+        if (!count || this.view.lane[a] < 0) return;
         ctx.globalAlpha = 0.15 + 0.6 * Math.sqrt(count / most);
         ctx.fillRect(this.x(a) - 4, this.y((r * trace.n) / rows), 8, Math.max(1, (this.row * trace.n) / rows));
       }));
       ctx.globalAlpha = 1;
     }
-    for (const i of trace.violations) if (i >= from && i < to) ring(ctx, this.width - 16, this.y(i), 4, theme.colors.alarm, []);
+    const within = (/** @type {number} */ i) => this.view.row(i) >= from && this.view.row(i) < to;
+    for (const i of trace.violations) if (within(i)) ring(ctx, this.width - 16, this.y(i), 4, theme.colors.alarm, []);
     this.trail(ctx);
     ctx.fillStyle = theme.colors.future;
-    for (const i of this.found) if (i >= from && i < to) ctx.fillRect(this.gutter - 8, this.y(i), 6, 1.5);
+    for (const i of this.found) if (within(i)) ctx.fillRect(this.gutter - 8, this.y(i), 6, 1.5);
     this.names(ctx, width);
   }
 
@@ -316,7 +338,7 @@ export class Diagram {
    */
   bands(ctx, width) {
     const band = (/** @type {number | null} */ i, /** @type {string} */ color) => {
-      if (i === null) return;
+      if (i === null || (this.view.shown && !this.view.shown[i])) return;
       ctx.fillStyle = color;
       ctx.fillRect(0, this.y(i) - this.row / 2, width, Math.max(2, this.row));
     };
@@ -333,7 +355,7 @@ export class Diagram {
     ctx.strokeStyle = theme.colors.lane;
     ctx.lineWidth = 1;
     ctx.beginPath();
-    for (const actor of this.trace.order) {
+    for (const { actors: [actor] } of this.view.lanes) {
       const x = Math.round(this.x(actor)) + 0.5;
       if (x < 0 || x > width) continue;
       ctx.moveTo(x, HEADER);
@@ -372,11 +394,13 @@ export class Diagram {
     ctx.globalAlpha = alpha;
     ctx.setLineDash(dashes);
     const low = this.top - 200 / this.row - 50, high = this.top + this.rows + 50;
+    const first = this.view.row(send), last = this.view.row(receive);
     let [y1, y2, x1, x2] = [this.y(send), this.y(receive), this.x(from), this.x(to)];
     // Far ends are cut, so that no stroke is longer than it must be.
-    const at = (/** @type {number} */ i) => x1 + ((x2 - x1) * (i - send)) / (receive - send);
-    if (receive > high + 1000) [x2, y2] = [at(high), this.y(high)];
-    if (send < low - 1000) [x1, y1] = [at(low), this.y(low)];
+    const at = (/** @type {number} */ row) => x1 + ((x2 - x1) * (row - first)) / Math.max(1, last - first);
+    const down = (/** @type {number} */ row) => HEADER + (row - this.top + 0.5) * this.row;
+    if (last > high + 1000) [x2, y2] = [at(high), down(high)];
+    if (first < low - 1000) [x1, y1] = [at(low), down(low)];
     arrow(ctx, x1, y1, x2, y2, color || theme.colors.faint, this.row < 9 ? 0.8 : 1.2, 5);
     ctx.setLineDash([]);
   }
@@ -390,6 +414,7 @@ export class Diagram {
     const x = this.x(event.actor), y = this.y(event.i), color = this.colorOf(event);
     const alpha = this.strength(event);
     const draw = (/** @type {End} */ end, /** @type {Edge} */ edge) => {
+      if (!this.view.has(end.i, end.actor)) return;
       const other = this.trace.get(end.i);
       const dashes = end.joint === "indirect" ? [1.5, 3] : end.certain ? [] : [6, 3];
       this.message(ctx, edge, color, 0.75 * Math.min(alpha, other ? this.strength(other) : 1), dashes);
@@ -397,10 +422,14 @@ export class Diagram {
     // What ends in the window is drawn by its effect.
     for (const end of event.causes) draw(end, [end.i, end.actor, event.i, event.actor]);
     for (const end of event.effects) if (end.i >= to) draw(end, [event.i, event.actor, end.i, end.actor]);
+    for (const i of this.view.through(event.i)) {
+      const actor = this.trace.actorOf(i);
+      if (actor !== null) this.message(ctx, [i, actor, event.i, event.actor], theme.colors.faint, 0.75 * alpha, [1.5, 3]);
+    }
     if (!MESSAGES.has(event.joint) && this.row >= 9) {
       ctx.globalAlpha = 0.8 * alpha;
       const target = event.to === null ? -1 : this.trace.actors.indexOf(event.to);
-      const side = target >= 0 && this.x(target) < x ? -1 : 1;
+      const side = target >= 0 && this.view.lane[target] >= 0 && this.x(target) < x ? -1 : 1;
       if (event.kind === "send") stub(ctx, x, y, x + side * Math.min(34, this.spacing * 0.35), color, event.joint);
       else if (event.kind === "receive" && event.external) stub(ctx, x - 26, y, x - 6, color, "in");
     }
@@ -454,7 +483,9 @@ export class Diagram {
     if (fades) ctx.font = "11px system-ui, sans-serif";
     ctx.globalAlpha = 1;
     const halo = event.i === this.selected ? theme.colors.band : event.i === this.hovered ? theme.colors.hover : theme.colors.card;
-    label(ctx, fittedHead(ctx, titleOf(event), room), x, y, fades ? theme.colors.quiet : color, halo);
+    // In a lane of several the actor is told.
+    const shared = this.view.lanes[this.view.lane[event.actor]].actors.length > 1;
+    label(ctx, fittedHead(ctx, shared ? `${this.trace.actors[event.actor]}: ${titleOf(event)}` : titleOf(event), room), x, y, fades ? theme.colors.quiet : color, halo);
   }
 
   /**
@@ -489,11 +520,11 @@ export class Diagram {
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
     const here = this.selected === null ? null : this.trace.get(this.selected);
-    for (const actor of this.trace.order) {
-      const x = this.x(actor);
+    for (const { actors, label } of this.view.lanes) {
+      const x = this.x(actors[0]);
       if (x < -this.spacing || x > width) continue;
-      ctx.fillStyle = here && here.actor === actor ? theme.colors.accent : theme.colors.ink;
-      ctx.fillText(fitted(ctx, this.trace.actors[actor], this.spacing - 12), x - 5, HEADER / 2);
+      ctx.fillStyle = here && actors.includes(here.actor) ? theme.colors.accent : theme.colors.ink;
+      ctx.fillText(fitted(ctx, label, this.spacing - 12), x - 5, HEADER / 2);
     }
   }
 }

@@ -6,6 +6,7 @@ import { MESSAGES } from "./edges.js";
 import { clamp, number } from "./text.js";
 
 /** @import { Diagram } from "./diagram.js" */
+/** @import { View } from "./view.js" */
 /** @import { Event, Go } from "./types.js" */
 
 const ROW = 22;
@@ -21,6 +22,14 @@ const TALLEST = 8_000_000;
  * @returns {Rows}
  */
 export const allRows = (n) => ({ count: n, at: (k) => k, find: (i) => i });
+
+/**
+ * The rows of a list that has what a diagram shows.
+ *
+ * @param {View} view
+ * @returns {Rows}
+ */
+export const shownRows = (view) => (view.events ? { count: view.count, at: (k) => view.at(k) ?? null, find: (i) => (view.shown?.[i] ? view.row(i) : -1) } : allRows(view.count));
 
 export class EventList {
   /**

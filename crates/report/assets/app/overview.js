@@ -21,7 +21,7 @@ export class Overview {
     const go = (/** @type {MouseEvent} */ e) => {
       const box = this.box.getBoundingClientRect();
       const d = this.diagram;
-      d.move(((e.clientY - box.top) / box.height) * d.trace.n - d.rows / 2, d.left);
+      d.move(((e.clientY - box.top) / box.height) * d.view.count - d.rows / 2, d.left);
     };
     this.box.addEventListener("pointerdown", (e) => { held = true; this.box.setPointerCapture(e.pointerId); go(e); });
     this.box.addEventListener("pointermove", (e) => { if (held) go(e); });
@@ -36,7 +36,10 @@ export class Overview {
   }
 
   async load() {
-    this.counts = await this.diagram.trace.overview();
+    const { view, trace } = this.diagram;
+    const counts = await trace.overview(view.events);
+    if (view !== this.diagram.view) return;
+    this.counts = counts;
     this.most = Math.max(1, ...this.counts.map((row) => Math.max(...row)));
     this.picture = null;
     this.diagram.draw();
@@ -58,20 +61,20 @@ export class Overview {
     ctx.clearRect(0, 0, this.canvas.width, this.canvas.height);
     if (this.picture) ctx.drawImage(this.picture, 0, 0);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const at = (/** @type {number} */ i) => (i / Math.max(1, d.trace.n)) * height;
+    const at = (/** @type {number} */ row) => (row / Math.max(1, d.view.count)) * height;
     ctx.fillStyle = theme.colors.alarm;
-    for (const i of d.trace.violations) ctx.fillRect(0, at(i) - 1, width, 2.5);
+    for (const i of d.trace.violations) ctx.fillRect(0, at(d.view.row(i)) - 1, width, 2.5);
     ctx.fillStyle = theme.colors.future;
-    for (const i of d.found) ctx.fillRect(width - 7, at(i), 7, 1.5);
+    for (const i of d.found) ctx.fillRect(width - 7, at(d.view.row(i)), 7, 1.5);
     if (d.selected !== null) {
       ctx.fillStyle = theme.colors.accent;
-      ctx.fillRect(0, at(d.selected), width, 2);
+      ctx.fillRect(0, at(d.view.row(d.selected)), width, 2);
     }
-    const top = at(d.top), size = Math.max(6, at(Math.min(d.rows, d.trace.n)));
+    const top = at(d.top), size = Math.max(6, at(Math.min(d.rows, d.view.count)));
     ctx.strokeStyle = theme.colors.accent;
     ctx.lineWidth = 1.5;
     ctx.strokeRect(1, top + 0.75, width - 2, Math.min(size, height - top) - 1.5);
-    this.box.setAttribute("aria-valuemax", String(Math.max(0, Math.round(d.trace.n - d.rows))));
+    this.box.setAttribute("aria-valuemax", String(Math.max(0, Math.round(d.view.count - d.rows))));
     this.box.setAttribute("aria-valuenow", String(Math.round(d.top)));
   }
 
@@ -86,16 +89,17 @@ export class Overview {
     const picture = el("canvas");
     picture.width = Math.round(width * ratio);
     picture.height = Math.round(height * ratio);
-    const ctx = picture.getContext("2d"), order = this.diagram.trace.order;
+    const ctx = picture.getContext("2d"), { lanes } = this.diagram.view;
     if (!ctx) return;
     [this.key, this.picture] = [key, picture];
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const lane = width / Math.max(1, order.length), row = height / all.length;
+    const lane = width / Math.max(1, lanes.length), row = height / all.length;
     ctx.fillStyle = theme.colors.soft;
     all.forEach((counts, r) => {
-      order.forEach((actor, l) => {
-        if (!counts[actor]) return;
-        ctx.globalAlpha = 0.15 + 0.6 * Math.sqrt(counts[actor] / this.most);
+      lanes.forEach(({ actors }, l) => {
+        const count = actors.reduce((sum, actor) => sum + counts[actor], 0);
+        if (!count) return;
+        ctx.globalAlpha = Math.min(0.8, 0.15 + 0.6 * Math.sqrt(count / this.most));
         ctx.fillRect(l * lane, r * row, Math.max(1, lane - 1), Math.max(1, row));
       });
     });

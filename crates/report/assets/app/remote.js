@@ -159,8 +159,11 @@ export class RemoteTrace extends Trace {
    */
   async named(name) { return (await ask({ ask: "named", name })).event; }
 
-  /** @returns {Promise<number[][]>} */
-  async overview() { return (await ask({ ask: "overview" })).counts; }
+  /**
+   * @param {Int32Array | null} [_events]
+   * @returns {Promise<number[][]>}
+   */
+  async overview(_events) { return (await ask({ ask: "overview" })).counts; }
 
   /**
    * @param {Query} query

@@ -290,11 +290,15 @@ export class LocalTrace extends Trace {
     return null;
   }
 
-  /** By part of the order, how many events each actor has there. */
-  async overview() {
-    const rows = Math.min(600, Math.max(1, this.n));
+  /**
+   * By part of the order, how many events each actor has there.
+   *
+   * @param {Int32Array | null} [events] those that count; all where there are none
+   */
+  async overview(events) {
+    const n = events ? events.length : this.n, rows = Math.min(600, Math.max(1, n));
     const counts = Array.from({ length: rows }, () => /** @type {number[]} */ (new Array(this.actors.length).fill(0)));
-    for (let i = 0; i < this.n; i++) counts[Math.floor((i * rows) / this.n)][this.columns.actor[i]]++;
+    for (let k = 0; k < n; k++) counts[Math.floor((k * rows) / n)][this.columns.actor[events ? events[k] : k]]++;
     return counts;
   }
 
