@@ -16,14 +16,14 @@ use demi_commands::ui::Ui;
 #[derive(clap::Args, Debug)]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["html", "serve"]))]
 pub struct ReportArgs {
-    /// An execution written by build, a result written by minimize, or an event store.
-    #[arg(value_name = "EXEC|STORE|OUT")]
+    /// An execution written by build, a folder written by minimize, explore or fuzz, a schedule in such a folder, or an event store.
+    #[arg(value_name = "EXEC|STORE|OUT|SCHEDULE")]
     input: PathBuf,
     /// Write one file that needs nothing else.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Serve the page on this machine only, for executions too large for one file; ends with Ctrl-C.
-    #[arg(long, conflicts_with = "original")]
+    #[arg(long, conflicts_with_all = ["original", "with"])]
     serve: bool,
     #[command(flatten)]
     page: PageArgs,

@@ -98,7 +98,33 @@ fn the_demo_is_exported_and_read_in_a_browser() {
         assert!(!html.contains(address), "{address}");
     }
 
+    // Another schedule of a result, any two executions, and all members of the Pareto front.
+    let (one, two, front) = (
+        path(folder.path(), "one.html"),
+        path(folder.path(), "two.html"),
+        path(folder.path(), "front.html"),
+    );
+    done(&["report", &format!("{min}/reduced.jsonl"), "--html", &one]);
+    done(&["report", &exec, "--with", &min, "--html", &two]);
+    let summary = format!("{min}/summary.json");
+    let mut told: Value = serde_json::from_str(&std::fs::read_to_string(&summary).unwrap()).unwrap();
+    for file in ["reduced.jsonl", "gone.jsonl"] {
+        let other = serde_json::json!({"steps": 28, "deliveries": 24, "externals": 8, "file": file});
+        told["others"].as_array_mut().unwrap().push(other);
+    }
+    std::fs::write(&summary, told.to_string()).unwrap();
+    done(&["report", &min, "--html", &front]);
+    assert!(refused(&["report", &exec, "--with", &out, "--html", &two]).contains("what is wanted here"));
+    assert!(refused(&["report", &exec, "--with", &min, "--serve"]).contains("--with"));
+
     let Some(python) = browser() else { return };
+    let names = |page: &str| -> Vec<String> {
+        let seen = drive(&python, &format!("file://{page}"), "5");
+        seen["traces"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&one), ["recorded", "reduced.jsonl"]);
+    assert_eq!(names(&two), ["exec", "min"]);
+    assert_eq!(names(&front), ["recorded", "minimized", "28 steps, 8 external"]);
     let seen = drive(&python, &format!("file://{page}"), "20");
     assert_eq!(seen["title"], "ElectionSafety:raft-member-3:raft-member-4");
     assert_eq!(seen["traces"][0]["events"], 1371);
@@ -193,7 +219,8 @@ fn a_store_is_served_to_this_machine_only() {
     assert_eq!(answer(&format!(r#"{{"ask":"past","of":{b}}}"#))["size"], 4000);
     let found = answer(r#"{"ask":"search","patterns":[[{"tests":[{"text":"script>2999"}]}]],"after":null}"#);
     assert_eq!((found["events"].as_array().unwrap().len(), &found["total"]), (2, &Value::from(2)));
-    let all = answer(r#"{"ask":"search","patterns":[[{"tests":[{"key":"type","text":"ping"}]}]],"after":999}"#);
+    let all =
+        answer(r#"{"ask":"search","patterns":[[{"tests":[{"key":"type","text":"ping"}]}]],"after":999}"#);
     assert_eq!((all["events"].as_array().unwrap().len(), &all["total"]), (5000, &Value::from(5000)));
     assert_eq!(answer(r#"{"ask":"past","of":4294967295}"#)["event"], Value::Null);
     assert_eq!(

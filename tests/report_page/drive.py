@@ -330,7 +330,15 @@ async def use(page, args):
     seen["contrast"] = await legible(page, "at first")
 
     # The page opens at the violation, and its address names the event.
-    if await page.run("demi.current.trace.violations.length > 0"):
+    if await page.run("demi.page.differences.length > 0"):
+        await page.until("demi.page.differences[0][demi.current === demi.diagrams[0] ? 'first' : 'second'] === demi.current.selected", "a page of two executions opens where they first differ")
+        await page.key("n")
+        await page.until("demi.current.selected !== null && document.querySelector('#event .only') !== null", "n goes to an event that only one has")
+        check(await page.run("demi.current.other.selected === null && demi.current.other.past === null"), "what has no counterpart highlights none")
+        check(await page.run("document.querySelectorAll('#sheets .link').length > 0"), "the differences are told")
+        seen["contrast"] = min(seen["contrast"], await legible(page, "with differences"))
+        await page.picture(args.pictures, "differences")
+    elif await page.run("demi.current.trace.violations.length > 0"):
         await page.until("demi.current.trace.violations.includes(demi.current.selected)", "the page opens at the violation")
         await page.until("location.hash === demi.link()", "the address names the event")
     await linked(page)
@@ -371,6 +379,19 @@ async def use(page, args):
     seen["whole_cpu_ms"] = round(await page.cpu() - began, 1)
     await page.picture(args.pictures, "whole")
     await page.run("demi.current.zoom(22 / demi.current.row)")
+
+    # Each execution is shown by itself and beside the first.
+    count = await page.run("demi.diagrams.length")
+    for which in range(1, count):
+        await page.key(str(which + 1))
+        await page.until(f"demi.current === demi.diagrams[{which}] && demi.diagrams.every((d, i) => d.pane.hidden === (i !== {which}))", "a digit shows one execution")
+        await page.key(str(count + 1))
+        await page.until(f"demi.diagrams.every((d, i) => d.pane.hidden === (i !== 0 && i !== {which})) && demi.diagrams[0].other === demi.diagrams[{which}]", "two stand side by side")
+        await page.run(f"(() => {{ const d = demi.diagrams[{which}], i = d.trace.align.findIndex((to) => to >= 0); return demi.select(d, Math.max(0, i)); }})()")
+        check(await page.run(f"demi.diagrams[0].selected === (demi.diagrams[{which}].trace.align[demi.diagrams[{which}].selected] >= 0 ? demi.diagrams[{which}].trace.align[demi.diagrams[{which}].selected] : null)"), "the counterpart is chosen too")
+    await page.run("demi.view(0)")
+    await page.key("Home")
+    await page.until("demi.current.trace.nextStep(-1, true).then((i) => demi.current.selected === i)", "back at the first step")
 
     # Click an event: its past and future are shown, and agree with a walk over all edges.
     box = await page.run("(() => { const d = demi.current, b = d.box.getBoundingClientRect(), i = Math.floor(d.top + d.rows / 2); return {i, x: b.left + b.width / 2, y: b.top + d.y(i)}; })()")

@@ -8,7 +8,6 @@ use demi_lineage::execution::{is_execution, write_schedule};
 use demi_lineage::export::{Format, Selection, Trace, Window, WriteOptions, write};
 use demi_programs::Told;
 use demi_replay::Registry;
-use demi_report::Input;
 use demi_schemas::{Scenario, Schedule};
 
 use crate::Outcome;
@@ -16,7 +15,8 @@ use crate::export_test::{self, Language};
 use crate::files::{read_scenario, read_schedule, replace_file};
 use crate::input::{Wanted, expect};
 use crate::out::stdout;
-use crate::permission::{RunArgs, scenario_of};
+use crate::permission::RunArgs;
+use crate::report::own_scenario;
 use crate::ui::{Ui, program};
 
 /// Which events are wanted; conditions are joined by "and".
@@ -160,9 +160,7 @@ pub fn run(args: ExportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     }
     expect(&args.input, Wanted::Shown)?;
     let scenario = match scenario {
-        None if matches!(Input::of(&args.input)?, Input::Result(_)) => {
-            Some(scenario_of(&args.input, args.run, ui)?)
-        }
+        None => own_scenario(&args.input, None, args.run, ui)?,
         given => given,
     };
     let trace = demi_report::open_trace(models, &args.input, scenario.as_ref(), &selection)?;

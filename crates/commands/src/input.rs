@@ -31,7 +31,9 @@ impl Wanted {
                 "an execution, a schedule (*.jsonl), or a folder written by fuzz, minimize or explore"
             }
             Wanted::Claims => "a folder written by minimize or explore",
-            Wanted::Shown => "an execution (from build), or a folder written by minimize, explore or fuzz",
+            Wanted::Shown => {
+                "an execution (from build), a folder written by minimize, explore or fuzz, or a schedule (*.jsonl) in it"
+            }
             Wanted::Order => "an execution (from build) or an event store",
         }
     }
@@ -123,7 +125,7 @@ impl Found {
         match wanted {
             Wanted::Schedule => matches!(self, Execution | Minimized | Explored | Fuzzed | Schedule | CutOff),
             Wanted::Claims => matches!(self, Minimized | Explored | Fuzzed),
-            Wanted::Shown => matches!(self, Execution | Minimized | Explored | Fuzzed),
+            Wanted::Shown => matches!(self, Execution | Minimized | Explored | Fuzzed | Schedule),
             Wanted::Order => matches!(self, Execution | Store),
         }
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use demi_replay::Registry;
-use demi_report::{Input, LoadOptions};
-use demi_schemas::InvariantsFile;
+use demi_report::{Input, LoadOptions, folder_of};
+use demi_schemas::{InvariantsFile, Scenario};
 
 use crate::Outcome;
 use crate::export::SliceArgs;
@@ -26,6 +26,9 @@ pub struct PageArgs {
     /// the result.
     #[arg(long, value_name = "EXEC|SCHEDULE")]
     pub original: Option<PathBuf>,
+    /// A second execution, result or schedule, shown beside the first: what only one of them has, and where their logs first differ.
+    #[arg(long, value_name = "EXEC|OUT|SCHEDULE", conflicts_with_all = ["original", "invariants"])]
+    pub with: Option<PathBuf>,
     /// A file of invariants to check in the recorded states; the page shows the outcome of each.
     #[arg(long, value_name = "FILE")]
     pub invariants: Option<PathBuf>,
@@ -52,8 +55,8 @@ impl PageArgs {
 /// Arguments of `report`.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
-    /// An execution written by build, or a folder written by minimize, explore or fuzz.
-    #[arg(value_name = "EXEC|OUT")]
+    /// An execution written by build, a folder written by minimize, explore or fuzz, or a schedule in such a folder.
+    #[arg(value_name = "EXEC|OUT|SCHEDULE")]
     input: PathBuf,
     /// The file to write, which needs nothing else.
     #[arg(long, value_name = "FILE")]
@@ -65,6 +68,23 @@ pub struct ReportArgs {
 /// Runs `report`.
 pub fn run(args: ReportArgs, models: &impl Registry, ui: &Ui) -> Outcome {
     page(&args.input, &args.page, &args.html, Vec::new(), models, ui)
+}
+
+/// The scenario of what is shown: the one that was given, or the one that lies in a result.
+pub(crate) fn own_scenario(
+    input: &Path,
+    given: Option<&Path>,
+    run: RunArgs,
+    ui: &Ui,
+) -> Result<Option<Scenario>, Box<dyn Error>> {
+    if let Some(path) = given {
+        return Ok(Some(read_scenario(path)?));
+    }
+    match Input::of(input)? {
+        Input::Execution(_) => Ok(None),
+        Input::Result(out) => Ok(Some(scenario_of(&out, run, ui)?)),
+        Input::Schedule(file) => Ok(Some(scenario_of(folder_of(&file), run, ui)?)),
+    }
 }
 
 /// Writes the page. `warnings` are what else it warns of.
@@ -81,9 +101,12 @@ pub fn page(
 ) -> Outcome {
     expect(input, Wanted::Shown)?;
     args.run.in_child.apply(models);
-    let scenario = match &args.scenario {
-        Some(path) => Some(read_scenario(path)?),
-        None if matches!(Input::of(input)?, Input::Result(_)) => Some(scenario_of(input, args.run, ui)?),
+    let scenario = own_scenario(input, args.scenario.as_deref(), args.run, ui)?;
+    let with = match &args.with {
+        Some(with) => {
+            expect(with, Wanted::Shown)?;
+            Some((with.clone(), own_scenario(with, args.scenario.as_deref(), args.run, ui)?))
+        }
         None => None,
     };
     let options = LoadOptions {
@@ -91,6 +114,7 @@ pub fn page(
         original: args.original.clone(),
         invariants: args.invariants()?,
         selection: args.slice.selection(&[]),
+        with,
         warnings,
     };
     let bar = ui.progress();

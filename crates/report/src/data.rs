@@ -64,6 +64,8 @@ pub struct Page {
     pub(crate) phases: Vec<PhaseSummary>,
     /// What is complete of each log.
     pub(crate) completeness: Vec<Completeness>,
+    /// Of two executions that are compared: where the log of each actor first differs.
+    pub(crate) differences: Vec<Difference>,
     /// The invariants of a file, as they stand in the recorded execution.
     pub(crate) invariants: Vec<Invariant>,
     /// Messages without a counterpart, by the reason.
@@ -90,6 +92,7 @@ impl Page {
             curve: Vec::new(),
             phases: Vec::new(),
             completeness: Vec::new(),
+            differences: Vec::new(),
             invariants: Vec::new(),
             unmatched: Vec::new(),
             warnings: Vec::new(),
@@ -103,6 +106,14 @@ impl Page {
     }
 }
 
+/// The first event of an actor at which two executions differ; [`NOTHING`] in one that has no further event of the actor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Difference {
+    pub(crate) actor: String,
+    pub(crate) first: i64,
+    pub(crate) second: i64,
+}
+
 /// A line in the head of the page.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Fact {
@@ -113,8 +124,8 @@ pub(crate) struct Fact {
 /// An execution on the page.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct TraceData {
-    /// `recorded` or `minimized`.
-    pub(crate) name: &'static str,
+    /// `recorded`, `minimized`, or what else tells it from the others of the page.
+    pub(crate) name: String,
     /// Names of the actors.
     pub(crate) actors: Vec<String>,
     /// How many events there are.
@@ -125,7 +136,7 @@ pub(crate) struct TraceData {
     pub(crate) changes: Changes,
     /// What is to be said of an event besides its content: what it sent, what breaks without it.
     pub(crate) notes: Vec<(u32, String)>,
-    /// By event: the event of the trace before this one that is alike, or [`NOTHING`].
+    /// By event: the event of the first trace that is alike, or [`NOTHING`].
     pub(crate) align: Vec<i64>,
     /// Events at which the violation is seen.
     pub(crate) violations: Vec<u32>,

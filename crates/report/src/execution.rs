@@ -66,7 +66,7 @@ pub(crate) fn recorded(
 }
 
 /// The columns of a whole trace, and the violations that it records.
-pub(crate) fn columns(name: &'static str, trace: &Trace) -> TraceData {
+pub(crate) fn columns(name: &str, trace: &Trace) -> TraceData {
     let s = &trace.skeleton;
     let mut filling = ColumnBuilder::until(s.len() as u32);
     for (&e, content) in trace.events.iter().zip(&trace.contents) {
@@ -80,7 +80,7 @@ pub(crate) fn columns(name: &'static str, trace: &Trace) -> TraceData {
         violations.extend(about.filter(|(_, c)| c.reason.as_deref() == Some("affected")).map(|(e, _)| *e));
     }
     TraceData {
-        name,
+        name: name.to_owned(),
         actors: s.actors.clone(),
         events: s.len() as u64,
         columns: filling.finish(s),

@@ -9,8 +9,8 @@ use demi_schemas::certificate::Shortest;
 use demi_schemas::summary::{BackwardStamps, BuildSummary, ExploreSummary, FuzzSummary, MinimizeSummary};
 use demi_schemas::{Certificate, InvariantsFile, Scenario, Schedule};
 
-use crate::align::align;
-use crate::data::{Page, TraceData};
+use crate::align::{align, differences};
+use crate::data::{NOTHING, Page, TraceData};
 use crate::error::ReportError;
 use crate::execution::recorded;
 use crate::replayed::replayed;
@@ -29,18 +29,22 @@ pub enum Input {
     Execution(PathBuf),
     /// Written by `minimize`, `explore` or `fuzz`.
     Result(PathBuf),
+    /// A schedule, as such a folder holds several; its scenario lies beside it.
+    Schedule(PathBuf),
 }
 
 impl Input {
     /// What a folder holds.
     ///
     /// # Errors
-    /// When it is neither.
+    /// When it is none.
     pub fn of(path: &Path) -> Result<Input, ReportError> {
         if is_execution(path) {
             Ok(Input::Execution(path.to_owned()))
         } else if path.join(SCHEDULE).is_file() && path.join(SUMMARY).is_file() {
             Ok(Input::Result(path.to_owned()))
+        } else if path.is_file() {
+            Ok(Input::Schedule(path.to_owned()))
         } else {
             Err(ReportError::Neither(path.to_owned()))
         }
@@ -58,6 +62,8 @@ pub struct LoadOptions {
     pub invariants: Option<InvariantsFile>,
     /// Which events of the recorded execution are shown.
     pub selection: Selection,
+    /// What is shown beside it: an execution, a result or a schedule, with its scenario as for the first.
+    pub with: Option<(PathBuf, Option<Scenario>)>,
     /// What else the page warns of.
     pub warnings: Vec<String>,
 }
@@ -68,10 +74,88 @@ pub struct LoadOptions {
 /// When a file is missing or is not what it should be, the selection names what is not there, the model cannot
 /// follow, or there are more events than a page shows.
 pub fn load(models: &impl Registry, path: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+    if let Some((with, scenario)) = &options.with {
+        return compared_page(models, path, with, scenario.as_ref(), options);
+    }
     match Input::of(path)? {
         Input::Execution(exec) => execution_page(models, &exec, options),
-        Input::Result(out) => result_page(models, &out, options),
+        Input::Result(out) => result_page(models, &out, &out.join(SCHEDULE), options),
+        Input::Schedule(schedule) => match folder_of(&schedule) {
+            out if out.join(SUMMARY).is_file() => result_page(models, out, &schedule, options),
+            _ => {
+                let scenario = result_scenario(folder_of(&schedule), options.scenario.as_ref())?;
+                found_page(models, &read_schedule(&schedule)?, &scenario, "schedule")
+            }
+        },
     }
+}
+
+/// The folder in which a file lies.
+#[must_use]
+pub fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// An execution by itself: as it was recorded, or a schedule as the model follows it.
+fn one(
+    models: &impl Registry,
+    path: &Path,
+    scenario: Option<&Scenario>,
+    options: &LoadOptions,
+) -> Result<(TraceData, Vec<String>, Vec<String>), ReportError> {
+    let schedule = match Input::of(path)? {
+        Input::Execution(exec) => {
+            let summary = load_summary(&exec)?;
+            let recorded = recorded(models, &exec, &options.selection, scenario, None)?;
+            let mut warnings = summary.warnings;
+            warnings.extend(recorded.warnings);
+            return Ok((recorded.trace, summary.violation, warnings));
+        }
+        Input::Result(out) => out.join(SCHEDULE),
+        Input::Schedule(schedule) => schedule,
+    };
+    let scenario = result_scenario(folder_of(&schedule), scenario)?;
+    let schedule = read_schedule(&schedule)?;
+    let trace = replayed(models, &schedule, &scenario)?.data("", None);
+    Ok((trace, schedule.header.violation, Vec::new()))
+}
+
+/// Two executions side by side: what only one of them has, and where their logs first differ.
+fn compared_page(
+    models: &impl Registry,
+    path: &Path,
+    with: &Path,
+    with_scenario: Option<&Scenario>,
+    options: &LoadOptions,
+) -> Result<Page, ReportError> {
+    let (mut first, violation, warnings) = one(models, path, options.scenario.as_ref(), options)?;
+    let (mut second, other_violation, other_warnings) = one(models, with, with_scenario, options)?;
+    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    (first.name, second.name) = match (last(path), last(with)) {
+        (Some(a), Some(b)) if a != b => (a, b),
+        _ if path != with => (path.display().to_string(), with.display().to_string()),
+        _ => (path.display().to_string(), format!("{} again", with.display())),
+    };
+    second.align = align(&second, &first);
+    let alike = second.align.iter().filter(|to| **to != NOTHING).count();
+    let mut page = Page::new(format!("{} and {}", first.name, second.name));
+    page.differences = differences(&first, &second);
+    for (trace, violation) in [(&first, &violation), (&second, &other_violation)] {
+        let what =
+            if violation.is_empty() { "no violation recorded".to_owned() } else { violation.join(", ") };
+        page.fact(&trace.name, format!("{} events, {what}", thousands(trace.events)));
+    }
+    page.fact("events alike", thousands(alike as u64));
+    for trace in [&first, &second] {
+        page.fact(&format!("only in {}", trace.name), thousands(trace.events.saturating_sub(alike as u64)));
+    }
+    page.fact("logs that differ", page.differences.len());
+    for (name, warnings) in [(&first.name, warnings), (&second.name, other_warnings)] {
+        page.warnings.extend(warnings.into_iter().map(|warning| format!("{name}: {warning}")));
+    }
+    page.warnings.extend(options.warnings.iter().cloned());
+    page.traces = vec![first, second];
+    Ok(page)
 }
 
 /// Reads a folder as a trace for export: an execution, or the schedule of a result run on the model.
@@ -86,9 +170,13 @@ pub fn open_trace(
 ) -> Result<Trace, ReportError> {
     match Input::of(path)? {
         Input::Execution(exec) => Ok(Trace::load(&exec, selection)?),
-        Input::Result(out) => {
-            let own = result_scenario(&out, scenario)?;
-            let replayed = replayed(models, &read_schedule(&out.join(SCHEDULE))?, &own)?;
+        of @ (Input::Result(_) | Input::Schedule(_)) => {
+            let schedule = match of {
+                Input::Result(out) => out.join(SCHEDULE),
+                Input::Schedule(file) | Input::Execution(file) => file,
+            };
+            let own = result_scenario(folder_of(&schedule), scenario)?;
+            let replayed = replayed(models, &read_schedule(&schedule)?, &own)?;
             Ok(replayed.trace.select(selection)?)
         }
     }
@@ -155,11 +243,17 @@ fn execution_page(models: &impl Registry, exec: &Path, options: &LoadOptions) ->
     Ok(page)
 }
 
-fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Result<Page, ReportError> {
+/// `shown` is the schedule of the result that is shown first.
+fn result_page(
+    models: &impl Registry,
+    out: &Path,
+    shown: &Path,
+    options: &LoadOptions,
+) -> Result<Page, ReportError> {
     let path = out.join(SUMMARY);
     let text = read(&path)?;
     let scenario = result_scenario(out, options.scenario.as_ref())?;
-    let schedule = read_schedule(&out.join(SCHEDULE))?;
+    let schedule = read_schedule(shown)?;
     let found = serde_json::from_str::<ExploreSummary>(&text).is_ok()
         || serde_json::from_str::<FuzzSummary>(&text).is_ok();
     if found && options.invariants.is_some() {
@@ -183,16 +277,38 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
         false => None,
     };
     let mut page = Page::new(schedule.header.system.clone().unwrap_or_default());
-    let mut small = replayed(models, &schedule, &scenario)?.data("minimized", certificate.as_ref());
-    if let Some(original) = original(models, out, options, &scenario, &mut page)? {
-        small.align = align(&small, &original);
-        page.traces.push(original);
-    }
+    // What breaks without a step is known of the shortest alone.
+    let is_shortest = shown.file_name().is_some_and(|name| name == SCHEDULE);
+    let certificate = certificate.filter(|_| is_shortest);
+    let name = if is_shortest { "minimized".to_owned() } else { file_name(shown) };
+    let small = replayed(models, &schedule, &scenario)?.data(&name, certificate.as_ref());
+    let recorded = original(models, out, options, &scenario, &mut page)?;
+    page.traces.extend(recorded);
     page.traces.push(small);
+    for other in summary
+        .others
+        .iter()
+        .filter(|other| Some(other.file.as_str()) != shown.file_name().and_then(|n| n.to_str()))
+    {
+        let replay = || replayed(models, &read_schedule(&out.join(&other.file))?, &scenario);
+        match replay() {
+            Ok(replayed) => page
+                .traces
+                .push(replayed.data(&format!("{} steps, {} external", other.steps, other.externals), None)),
+            Err(e) => page.warnings.push(format!("{} is not shown: {e}", other.file)),
+        }
+    }
+    if let [first, others @ ..] = page.traces.as_mut_slice() {
+        others.iter_mut().for_each(|other| other.align = align(other, first));
+    }
     page.violation.clone_from(&summary.violation);
     let change = |from: u64, to: u64| format!("{} → {}", thousands(from), thousands(to));
+    if summary.steps > 0 {
+        page.fact("steps", change(summary.initial_steps, summary.steps));
+    }
     page.fact("deliveries", change(summary.initial_deliveries, summary.deliveries));
     page.fact("external events", change(summary.initial_externals, summary.externals));
+    page.fact("objective", &summary.objective);
     page.fact("timers", summary.timers);
     page.fact("network", summary.network);
     page.fact("replays", thousands(summary.replays));
@@ -223,12 +339,17 @@ fn result_page(models: &impl Registry, out: &Path, options: &LoadOptions) -> Res
     Ok(page)
 }
 
+/// The last part of a path.
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// A violation that `fuzz` or `explore` found.
 fn found_page(
     models: &impl Registry,
     schedule: &Schedule,
     scenario: &Scenario,
-    name: &'static str,
+    name: &str,
 ) -> Result<Page, ReportError> {
     let mut page = Page::new(schedule.header.system.clone().unwrap_or_default());
     page.traces.push(replayed(models, schedule, scenario)?.data(name, None));

@@ -24,7 +24,7 @@ mod timeline;
 
 pub use data::Page;
 pub use error::ReportError;
-pub use input::{Input, LoadOptions, load, open_trace};
+pub use input::{Input, LoadOptions, folder_of, load, open_trace};
 pub use page::html;
 pub use replayed::mark_kept;
 #[cfg(feature = "serve")]

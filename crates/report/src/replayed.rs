@@ -165,7 +165,7 @@ fn content(step: &Step) -> Content {
 
 impl Replayed {
     /// The data of the page; with a certificate, what breaks without each step is said.
-    pub(crate) fn data(&self, name: &'static str, certificate: Option<&Certificate>) -> TraceData {
+    pub(crate) fn data(&self, name: &str, certificate: Option<&Certificate>) -> TraceData {
         let mut data = columns(name, &self.trace);
         let s = &self.trace.skeleton;
         let mut timeline = Timeline::default();

@@ -46,7 +46,7 @@ export class App {
     $("heading").textContent = page.violation.length ? page.violation.join(", ") : page.system || "Execution";
     put($("panes"), this.diagrams.map((diagram) => diagram.pane));
     showFacts(page);
-    showSheets(page, (i) => this.select(this.diagrams[0], i));
+    showSheets(page, (i, which = 0) => this.select(this.diagrams[which], i));
     this.legend();
     this.views();
     this.buttons();
@@ -98,8 +98,36 @@ export class App {
         return;
       }
       if (wanted) this.say(`This page has no event ${wanted.id}.`);
-      if (start) this.violation();
+      if (start) this.begin();
     } catch (error) { this.fail(error); }
+  }
+
+  /** Shows where two executions first differ, or the violation, and in the other execution its own. */
+  begin() {
+    const [difference] = this.page.differences;
+    if (difference) {
+      const [i, which] = difference.second >= 0 ? [difference.second, 1] : [difference.first, 0];
+      this.select(this.diagrams[which], i);
+      return;
+    }
+    for (const diagram of this.diagrams) {
+      const last = diagram.trace.violations.at(-1);
+      if (last !== undefined) diagram.show(last);
+    }
+    this.violation();
+  }
+
+  /** Goes to the next event that only this execution has; behind the last comes the first. */
+  nextOnly() {
+    const { trace, selected } = this.current, from = (selected ?? -1) + 1;
+    for (let k = 0; k < trace.n; k++) {
+      const i = (from + k) % trace.n;
+      if (i !== selected && trace.only(i) && (!this.current.view.shown || this.current.view.shown[i])) {
+        this.select(this.current, i);
+        return;
+      }
+    }
+    this.say("No event is in this execution alone.");
   }
 
   /** The address of the chosen event; null where none is chosen. */

@@ -453,6 +453,7 @@ export class Diagram {
     }
     mark(ctx, event, x, y, size, color);
     if (this.trace.violations.includes(event.i)) ring(ctx, x, y, size + 4, theme.colors.alarm, []);
+    if (this.trace.page.differences.length && this.trace.only(event.i)) ring(ctx, x, y, size + 3, theme.colors.alarm, [2, 2]);
     if (this.marked === event.i) ring(ctx, x, y, size + 6, theme.colors.accent, [2, 2]);
     if (this.trace.deviations.includes(event.i)) ring(ctx, x, y, size + 6, theme.colors.past, [3, 2]);
     if (event.i === this.selected || this.found.has(event.i)) {

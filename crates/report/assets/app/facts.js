@@ -7,7 +7,7 @@ import { isLocal } from "./trace.js";
 
 /** @import { AnyTrace, Child, PageData } from "./types.js" */
 
-/** @typedef {(i: number) => void} GoRecorded shows an event of the recorded execution */
+/** @typedef {(i: number, which?: number) => void} GoRecorded shows an event of the recorded execution, or of the one of that number */
 
 /** @param {PageData} page */
 export function showFacts(page) {
@@ -19,7 +19,7 @@ export function showFacts(page) {
  * @param {GoRecorded} go
  */
 export function showSheets(page, go) {
-  const sheets = [invariantSheet(page, go), curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
+  const sheets = [differenceSheet(page, go), invariantSheet(page, go), curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
   put($("sheets"), sheets);
 }
 
@@ -130,6 +130,20 @@ function invariantSheet(page, go) {
   const whole = sheet("Invariants", el("p", {}, failing ? `${failing} of ${plural(page.invariants.length, "invariant")} fail in the recorded execution.` : "None fails in the recorded execution."), table(["invariant", "actors", "here", "states looked at", "tried before", "bits"], rows));
   whole.classList.add("wide");
   return whole;
+}
+
+/**
+ * Where the logs of two executions first differ.
+ *
+ * @param {PageData} page
+ * @param {GoRecorded} go
+ */
+function differenceSheet(page, go) {
+  if (!page.differences.length) return null;
+  const [a, b] = page.traces.map((trace) => trace.name);
+  const link = (/** @type {number} */ i, /** @type {number} */ which) => (i < 0 ? "has no further event" : el("button", { type: "button", class: "link", onclick: () => go(i, which) }, `event ${number(i + 1)}`));
+  return sheet("Where they first differ", el("p", {}, "By actor the first event that is not alike: another kind, sender, type or content. The earliest comes first; n goes to the next event that only one has."),
+    table(["actor", `in ${a}`, `in ${b}`], page.differences.map(({ actor, first, second }) => [actor, link(first, 0), link(second, 1)])));
 }
 
 /** @param {PageData} page */

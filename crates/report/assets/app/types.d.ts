@@ -24,6 +24,7 @@ export interface PageData {
   curve: { replays: number; deliveries: number; externals: number; executed: number }[];
   phases: { phase: string; replays: number; seconds: number; deliveries: number; externals: number }[];
   completeness: LogData[];
+  differences: { actor: string; first: number; second: number }[];
   invariants: InvariantData[];
   unmatched: [string, string][];
   warnings: string[];

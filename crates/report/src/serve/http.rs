@@ -61,7 +61,9 @@ async fn ask(State(served): State<Arc<Served>>, Json(ask): Json<Ask>) -> Respons
     let answer = tokio::task::spawn_blocking(move || served.answer(ask)).await;
     match answer {
         Ok(Ok(answer)) => Json(answer).into_response(),
-        Ok(Err(error @ ReportError::Pattern(_))) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+        Ok(Err(error @ ReportError::Pattern(_))) => {
+            (StatusCode::BAD_REQUEST, error.to_string()).into_response()
+        }
         Ok(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the question could not be answered").into_response(),
     }

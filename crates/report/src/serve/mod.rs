@@ -94,7 +94,7 @@ impl Served {
         let violation = |e: &u32| skeleton.kind[*e as usize] == Kind::Violation;
         let violations: Vec<u32> = (0..skeleton.len() as u32).filter(violation).collect();
         let mut trace = TraceData {
-            name: "recorded",
+            name: "recorded".to_owned(),
             actors: skeleton.actors.clone(),
             events: skeleton.len() as u64,
             violations: if violations.is_empty() { affected } else { violations },

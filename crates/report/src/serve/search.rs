@@ -184,7 +184,8 @@ struct Pattern<'a>(Vec<(bool, Vec<Prepared<'a>>)>);
 impl<'a> Pattern<'a> {
     fn new(served: &Served, terms: &'a [Term]) -> Result<Pattern<'a>, ReportError> {
         let terms = terms.iter().map(|term| {
-            let tests = term.tests.iter().map(|test| Prepared::new(served, test)).collect::<Result<_, _>>()?;
+            let tests =
+                term.tests.iter().map(|test| Prepared::new(served, test)).collect::<Result<_, _>>()?;
             Ok((term.not, tests))
         });
         Ok(Pattern(terms.collect::<Result<_, ReportError>>()?))

@@ -17,5 +17,5 @@ export function sample(events, edges = [], more = {}) {
     for (const [name, value] of Object.entries(row)) columns.edges[name].push(value);
   }
   const trace = { name: "recorded", actors, events: events.length, columns, changes: { texts: [], event: [], actor: [], variable: [], value: [] }, notes: [], align: [], violations: [], deviations: [], states_from: "", ...more };
-  return [{ schema: "demi-page/2", system: "s", violation: [], facts: [], kinds, joints, traces: [trace], curve: [], phases: [], completeness: [], invariants: [], unmatched: [], warnings: [], served: false }, trace];
+  return [{ schema: "demi-page/2", system: "s", violation: [], facts: [], kinds, joints, traces: [trace], curve: [], phases: [], completeness: [], differences: [], invariants: [], unmatched: [], warnings: [], served: false }, trace];
 }
