@@ -89,7 +89,7 @@ impl LineageError {
 pub enum ViolationError {
     /// The text is no violation.
     #[error(
-        "'{0}' names no violation: expected event:ACTOR/SEQ, record:ACTOR/SEQ, actors:A,B or none (or nothing, for the recorded one)"
+        "'{0}' names no violation: expected event:ACTOR/SEQ, record:ACTOR/SEQ, line:FILE:LINE, text:REGEX, actors:A,B or none (or nothing, for the recorded one)"
     )]
     Unknown(String),
     /// No log has a `violation` record.

@@ -23,8 +23,8 @@ pub struct BuildArgs {
     /// The recorded system; optional if the store holds only one. For logs, the name to give it.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// The violation: event:ACTOR/SEQ (for several actors, separated by commas), record:ACTOR/SEQ for one violation record, actors:A,B, or none to build
-    /// only the order. The default is the violation records in the logs; if there are several, all their actors together.
+    /// The violation: event:ACTOR/SEQ (for several actors, separated by commas), record:ACTOR/SEQ for one violation record, line:FILE:LINE for the
+    /// event that a line of a log became, text:REGEX for the first event that holds a text, actors:A,B, or none to build only the order. The default is the violation records in the logs; if there are several, all their actors together.
     #[arg(long, value_name = "SPEC")]
     violation: Option<ViolationSpec>,
     /// The events that are kept of the actors in the violation.
@@ -101,7 +101,7 @@ fn of_logs(args: &BuildArgs, mut options: BuildOptions, ui: &Ui) -> Outcome {
     }
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let built = demi_lineage::build(logs.files(), &options, &args.out, &mut say);
+    let built = super::find::build(logs.files(), &options, &args.out, &mut say);
     bar.finish_and_clear();
     tell(args, &built?, Some(&logs.in_words()), quarantined, ui)?;
     Ok(if damaged { ExitCode::from(2) } else { ExitCode::SUCCESS })

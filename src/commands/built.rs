@@ -104,9 +104,7 @@ pub fn build(
     options.system.clone_from(&system);
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let result = with_files(&mut store, &system, |files| {
-        demi_lineage::build(files, &options, out, &mut say).map_err(Into::into)
-    });
+    let result = with_files(&mut store, &system, |files| super::find::build(files, &options, out, &mut say));
     bar.finish_and_clear();
     Ok(Built { summary: result?, quarantined, store })
 }

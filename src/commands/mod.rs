@@ -10,6 +10,7 @@ pub use built_without_store as built;
 pub mod check;
 pub mod demo;
 pub mod executions;
+pub mod find;
 pub mod incident;
 #[cfg(not(feature = "store"))]
 mod incident_watch_without_store;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What is typed, and what one of the proposals must be.
-const TYPED: [(&str, &str); 8] = [
+const TYPED: [(&str, &str); 10] = [
     ("qu", "query"),
     ("query --sy", "--system"),
     ("ingest lo", "load"),
@@ -13,6 +13,8 @@ const TYPED: [(&str, &str); 8] = [
     ("query exec check --states pai", "pairs"),
     ("query exec past --js", "--json"),
     ("infer --states gro", "ground"),
+    ("query exec fi", "find"),
+    ("export --format merg", "merged-log"),
 ];
 
 /// Writes the script of a shell, and gives its path; nothing where there is no such shell.

@@ -27,6 +27,7 @@ mod deleting;
 mod docs;
 mod exit_status;
 mod explore;
+mod find;
 mod folders;
 mod foreign_logs;
 mod formats_cli;

@@ -99,11 +99,8 @@ fn the_demo_is_exported_and_read_in_a_browser() {
     }
 
     // Another schedule of a result, any two executions, and all members of the Pareto front.
-    let (one, two, front) = (
-        path(folder.path(), "one.html"),
-        path(folder.path(), "two.html"),
-        path(folder.path(), "front.html"),
-    );
+    let (one, two, front) =
+        (path(folder.path(), "one.html"), path(folder.path(), "two.html"), path(folder.path(), "front.html"));
     done(&["report", &format!("{min}/reduced.jsonl"), "--html", &one]);
     done(&["report", &exec, "--with", &min, "--html", &two]);
     let summary = format!("{min}/summary.json");
@@ -122,9 +119,13 @@ fn the_demo_is_exported_and_read_in_a_browser() {
         let seen = drive(&python, &format!("file://{page}"), "5");
         seen["traces"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&one), ["recorded", "reduced.jsonl"]);
+    assert_eq!(names(&one)[..2], ["recorded", "reduced.jsonl"]);
     assert_eq!(names(&two), ["exec", "min"]);
-    assert_eq!(names(&front), ["recorded", "minimized", "28 steps, 8 external"]);
+    let front = names(&front);
+    assert!(
+        front[..2] == ["recorded", "minimized"] && front.last().unwrap() == "28 steps, 8 external",
+        "{front:?}"
+    );
     let seen = drive(&python, &format!("file://{page}"), "20");
     assert_eq!(seen["title"], "ElectionSafety:raft-member-3:raft-member-4");
     assert_eq!(seen["traces"][0]["events"], 1371);

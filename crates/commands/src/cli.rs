@@ -1,5 +1,6 @@
 //! The command line of a program with models of its own.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -113,10 +114,67 @@ pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -
 /// # Errors
 /// The exit status with which the program ends.
 pub fn parsed<C: Parser>() -> Result<C, ExitCode> {
-    C::try_parse().map_err(|error| match error.print() {
+    let words = placed(std::env::args_os().collect(), &C::command());
+    C::try_parse_from(words).map_err(|error| match error.print() {
         Err(written) if !is_closed(&written) => status::Status::Failed.into(),
         _ => u8::try_from(error.exit_code()).unwrap_or(2).into(),
     })
+}
+
+/// Options that may stand anywhere before the command that knows them: of which store and system one speaks comes to mind first.
+const ANYWHERE: [&str; 2] = ["store", "system"];
+
+/// A command line in which each such option stands behind the first command that knows it.
+fn placed(words: Vec<OsString>, program: &clap::Command) -> Vec<OsString> {
+    let mut words = words.into_iter();
+    let mut placed: Vec<OsString> = words.next().into_iter().collect();
+    // The name of each, and its words.
+    let mut carried: Vec<(String, Vec<OsString>)> = Vec::new();
+    let mut command = program;
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy().into_owned();
+        if text == "--" {
+            placed.extend(carried.drain(..).flat_map(|one| one.1));
+            placed.push(word);
+            placed.extend(words);
+            return placed;
+        }
+        if let Some(option) = text.strip_prefix('-').filter(|option| !option.is_empty()) {
+            let (name, valued) = match option.split_once('=') {
+                Some((name, _)) => (name, true),
+                None => (option, false),
+            };
+            let is_named = |arg: &&clap::Arg| match name.strip_prefix('-') {
+                Some(long) => arg.get_long() == Some(long),
+                None => name.chars().eq(arg.get_short()),
+            };
+            let known = command.get_arguments().find(is_named);
+            let name = name.trim_start_matches('-');
+            if known.is_none() && command.has_subcommands() && ANYWHERE.contains(&name) {
+                let value = if valued { None } else { words.next() };
+                carried.push((name.to_owned(), std::iter::once(word).chain(value).collect()));
+                continue;
+            }
+            let takes = known.or_else(|| program.get_arguments().find(is_named));
+            placed.push(word);
+            if !valued && takes.is_some_and(|arg| arg.get_action().takes_values()) {
+                placed.extend(words.next());
+            }
+            continue;
+        }
+        placed.push(word);
+        if let Some(next) = command.find_subcommand(&text) {
+            command = next;
+            let knows = |name: &str| next.get_arguments().any(|arg| arg.get_long() == Some(name));
+            let (here, further) =
+                carried.into_iter().partition(|(name, _)| knows(name) || !next.has_subcommands());
+            carried = further;
+            let here: Vec<(String, Vec<OsString>)> = here;
+            placed.extend(here.into_iter().flat_map(|one| one.1));
+        }
+    }
+    placed.extend(carried.into_iter().flat_map(|one| one.1));
+    placed
 }
 
 /// The whole program: reads the command line, runs the command on these models, and ends the process with its exit
@@ -146,4 +204,58 @@ pub fn main(models: impl Registry + Sync) -> ! {
     // An `ExitCode` does not tell its number, but it can be compared.
     let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == code);
     std::process::exit(number.map_or(2, i32::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Command};
+
+    use super::*;
+
+    fn program() -> Command {
+        let option = |name: &'static str| Arg::new(name).long(name).num_args(1);
+        Command::new("p")
+            .arg(option("color").global(true))
+            .subcommand(
+                Command::new("ingest")
+                    .subcommand(
+                        Command::new("load").arg(option("store")).arg(option("system")).arg(Arg::new("log")),
+                    )
+                    .subcommand(Command::new("parse").arg(Arg::new("log"))),
+            )
+            .subcommand(
+                Command::new("query")
+                    .arg(Arg::new("target"))
+                    .arg(option("system").global(true))
+                    .arg(option("sql").short('s'))
+                    .subcommand(Command::new("past").arg(Arg::new("event"))),
+            )
+    }
+
+    #[test]
+    fn store_and_system_may_stand_before_the_command_that_knows_them() {
+        let to = |words: &str| {
+            let words = words.split(' ').map(OsString::from).collect();
+            let placed = placed(words, &program());
+            placed.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        for (typed, expected) in [
+            ("p ingest --store S load x", "p ingest load --store S x"),
+            ("p --store S ingest --system=a load x", "p ingest load --store S --system=a x"),
+            ("p --color load --store S ingest load x", "p --color load ingest load --store S x"),
+            ("p ingest load x --store S", "p ingest load x --store S"),
+            ("p --system a query t past e", "p query --system a t past e"),
+            ("p query t past e --system a", "p query t past e --system a"),
+            ("p query --system past t past e", "p query --system past t past e"),
+            ("p query -s past t past e", "p query -s past t past e"),
+            // Where no command knows it, it stays, and is refused.
+            ("p ingest --store S parse x", "p ingest parse --store S x"),
+            ("p --store S query t past e", "p query t past --store S e"),
+            ("p ingest --store", "p ingest --store"),
+            ("p ingest --store S -- load", "p ingest --store S -- load"),
+            ("p ingest load -- --store S", "p ingest load -- --store S"),
+        ] {
+            assert_eq!(to(typed), expected, "{typed}");
+        }
+    }
 }

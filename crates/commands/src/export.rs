@@ -104,6 +104,8 @@ enum FormatArg {
     Mermaid,
     /// JSON for programs.
     Json,
+    /// One log of all actors as text, a line an event, in an order that keeps happens-before.
+    MergedLog,
     /// The schedule as JSON lines: the kept part of an execution, or a result. `build` writes it itself if it is short.
     Schedule,
     /// A test for pytest or unittest that fails while the bug is there, for a model that is a command.
@@ -134,6 +136,7 @@ impl FormatArg {
             FormatArg::Graphml => Format::Graphml,
             FormatArg::Perfetto => Format::Perfetto,
             FormatArg::Mermaid => Format::Mermaid,
+            FormatArg::MergedLog => Format::MergedLog,
             FormatArg::Json
             | FormatArg::Schedule
             | FormatArg::Pytest

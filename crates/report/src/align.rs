@@ -1,4 +1,4 @@
-//! Which event of a recorded execution a step of the minimized one is alike: same actor, kind, sender, type, content.
+//! Which event of a recorded execution a step of the minimized one is alike: same actor, kind, sender, receiver, type, content.
 //!
 //! A minimized schedule keeps the order of most of what it keeps, so a longest common subsequence would be the best
 //! answer; taking, for each step, the first such event after the one before it, and else the first at all, is as good to
@@ -11,14 +11,16 @@ use rustc_hash::FxHashMap;
 use crate::data::{Columns, Difference, NOTHING, TraceData};
 
 /// The parts by which events are alike.
-type Key<'a> = (&'a str, u8, &'a str, &'a str, &'a str);
+type Key<'a> = (&'a str, u8, &'a str, &'a str, &'a str, &'a str);
 
 fn keys(trace: &TraceData) -> impl Iterator<Item = Key<'_>> {
     let c: &Columns = &trace.columns;
     let text = |n: i64| usize::try_from(n).ok().and_then(|n| c.texts.get(n)).map_or("", String::as_str);
     (0..c.actor.len()).map(move |i| {
         let actor = trace.actors.get(c.actor[i] as usize).map_or("", String::as_str);
-        (actor, c.kind[i], text(c.from[i]), text(c.type_[i]), text(c.payload[i]))
+        // A log may say that its own actor is the sender, or leave that to be understood.
+        let end = |n: i64| Some(text(n)).filter(|name| *name != actor).unwrap_or_default();
+        (actor, c.kind[i], end(c.from[i]), end(c.to[i]), text(c.type_[i]), text(c.payload[i]))
     })
 }
 
@@ -86,6 +88,7 @@ mod tests {
             columns.actor.push(0);
             columns.kind.push(2);
             columns.from.push(NOTHING);
+            columns.to.push(NOTHING);
             columns.type_.push(NOTHING);
             columns.place.push(columns.place.len() as i64);
         }
@@ -97,6 +100,17 @@ mod tests {
         let large = trace(&["x", "y", "x", "z", "x"]);
         assert_eq!(align(&trace(&["y", "x", "x", "x", "q"]), &large), [1, 2, 4, 0, NOTHING]);
     }
+    #[test]
+    fn its_own_actor_may_be_told_as_sender_or_left_out() {
+        let (mut told, mut other) = (trace(&["x"]), trace(&["x"]));
+        told.columns.texts.push("a".to_owned());
+        told.columns.from[0] = 1;
+        assert_eq!(align(&told, &trace(&["x"])), [0]);
+        other.columns.texts.push("b".to_owned());
+        other.columns.to[0] = 1;
+        assert_eq!(align(&other, &told), [NOTHING], "another receiver makes another message");
+    }
+
     #[test]
     fn executions_differ_first_where_a_log_goes_another_way() {
         let at = |first, second| vec![Difference { actor: "a".into(), first, second }];

@@ -12,6 +12,7 @@ mod error;
 mod graphml;
 mod json;
 mod load;
+mod merged;
 mod mermaid;
 mod select;
 mod shiviz;
@@ -43,6 +44,8 @@ pub enum Format {
     Mermaid,
     /// JSON for programs: actors, events, messages.
     Json,
+    /// One log of all actors as text, a line an event.
+    MergedLog,
 }
 
 /// Options of writing a trace.
@@ -71,5 +74,6 @@ pub fn write(
         Format::Perfetto => chrome::write(trace, out),
         Format::Mermaid => mermaid::write(trace, out),
         Format::Json => json::write(trace, out),
+        Format::MergedLog => merged::write(trace, out),
     }
 }

@@ -129,7 +129,7 @@ impl Trace {
             Format::Dot => 500,
             Format::Mermaid => 300,
             Format::Shiviz => 10_000,
-            Format::Perfetto | Format::Graphml | Format::Json => usize::MAX,
+            Format::Perfetto | Format::Graphml | Format::Json | Format::MergedLog => usize::MAX,
         };
         if self.events.len() > most {
             notes.push(format!("its viewers are slow or fail beyond about {most} events; --past, --from and --to cut out less"));

@@ -32,7 +32,7 @@ pub enum ViolationSpec {
 impl FromStr for ViolationSpec {
     type Err = Infallible;
 
-    /// Reads `event:ACTOR/SEQ`, `record:ACTOR/SEQ`, `actors:A,B` or `none`; what is neither is refused when it is looked up, where the message
+    /// Reads `event:ACTOR/SEQ`, `record:ACTOR/SEQ`, `actors:A,B` or `none`; what is none of these is refused when it is looked up, where the message
     /// can list what there is.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.split_once(':') {

@@ -81,7 +81,9 @@ fn wrong_violations_list_what_there_is() {
     assert!(error("event:alice/99").contains("from alice/1 to alice/5"));
     assert!(error("event:carol/1").contains("no log of actor 'carol'"));
     assert!(error("event:alice").contains("is not an event name"));
-    assert!(error("nonsense").contains("expected event:ACTOR/SEQ, record:ACTOR/SEQ, actors:A,B or none"));
+    assert!(error("nonsense").contains(
+        "expected event:ACTOR/SEQ, record:ACTOR/SEQ, line:FILE:LINE, text:REGEX, actors:A,B or none"
+    ));
     let nobody = format!(
         "{TINY}{}",
         r#"{"actor":"_monitor","seq":1,"kind":"violation","fields":{"fingerprints":["F"]}}"#

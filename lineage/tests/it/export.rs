@@ -108,6 +108,12 @@ proptest! {
         }
         let trace = load(&[send, start], "other", &Selection::default());
         prop_assert_eq!(shiviz(&text(&trace, Format::Shiviz, false)).len(), 2);
+        let merged = text(&trace, Format::MergedLog, false);
+        prop_assert_eq!(merged.lines().count(), trace.events.len(), "{}", merged);
+        for (line, &e) in merged.lines().zip(&trace.events) {
+            let kind = trace.skeleton.kind[e as usize].as_str();
+            prop_assert!(line.contains(&format!("  {kind}")) && !line.contains(char::is_control), "{}", line);
+        }
         let json: Value = serde_json::from_str(&text(&trace, Format::Json, false)).unwrap();
         prop_assert_eq!(json["events"][0]["payload"].as_str(), Some(payload.as_str()));
         let chrome: Value = serde_json::from_str(&text(&trace, Format::Perfetto, false)).unwrap();

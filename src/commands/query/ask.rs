@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{CheckedStates, check, each_line};
 use crate::commands::Outcome;
+use crate::commands::find::{self, LineOf, Needle};
 use demi_commands::ui::Ui;
 
 /// What to ask. Events are ACTOR/SEQ, or ACTOR/INCARNATION/SEQ for any incarnation but the first.
@@ -21,6 +22,24 @@ pub enum Ask {
         /// Read pairs from a file (- for standard input), one per line: two names separated by a blank or tab, or ["A","B"].
         #[arg(long, value_name = "FILE", conflicts_with = "events")]
         pairs: Option<PathBuf>,
+        /// One JSON object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The events that hold a text, or that a line of a log became.
+    Find {
+        /// The text, in type, content, fields, state, sender, receiver, message id or time, whatever the case.
+        #[arg(value_name = "TEXT", required_unless_present = "line")]
+        text: Option<String>,
+        /// Read TEXT as a regular expression.
+        #[arg(long, requires = "text")]
+        regex: bool,
+        /// The events that a line of a file became; lines are counted from 1.
+        #[arg(long, value_name = "FILE:LINE", conflicts_with = "text")]
+        line: Option<LineOf>,
+        /// Print at most so many.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: usize,
         /// One JSON object per line.
         #[arg(long)]
         json: bool,
@@ -121,6 +140,13 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
             })?,
             None => order(query, &events[0], &events[1], *json, false, ui)?,
         },
+        Ask::Find { text, regex, line, limit, json } => {
+            let needle = match (line, text) {
+                (Some(line), _) => Needle::Line(line.clone()),
+                (None, text) => Needle::text(text.as_deref().unwrap_or_default(), *regex)?,
+            };
+            return found(query, &needle, *limit, *json, ui);
+        }
         Ask::Past(one) => each_event(one, |text| {
             let answer = query.past(query.index().event(text)?)?;
             show_past(&answer, "before", one.json, ui)
@@ -149,6 +175,51 @@ fn each_event(one: &EventArgs, mut f: impl FnMut(&str) -> Answered) -> Answered 
         (None, Some(event)) => f(event),
         (None, None) => Ok(()),
     }
+}
+
+/// Longest text of an event that is shown to people.
+const CLIPPED: usize = 120;
+
+/// The events that hold what is looked for; exit status 1 where none does.
+fn found(query: &Query, needle: &Needle, limit: usize, json: bool, ui: &Ui) -> Outcome {
+    let hits = find::find(query.folder(), needle)?;
+    if hits.is_empty() {
+        ui.note("no event holds it");
+        return Ok(ExitCode::from(1));
+    }
+    let skeleton = demi_lineage::export::skeleton(query.folder())?;
+    for hit in hits.iter().take(limit) {
+        let (name, kind) = (skeleton.id(hit.rank).to_string(), skeleton.kind[hit.rank as usize].as_str());
+        let c = &hit.content;
+        if json {
+            let value = json!({
+                "event": name, "kind": kind, "type": c.type_, "from": c.from, "to": c.to, "payload": c.payload,
+                "time": c.time, "source": c.source, "offset": c.offset,
+            });
+            ui.result(&value.to_string());
+            continue;
+        }
+        let mut line = format!("{name}  {kind}");
+        if let Some(text) = c.type_.as_deref() {
+            line.push_str(&format!(" {text}"));
+        }
+        for (word, who) in [("from", &c.from), ("to", &c.to)] {
+            if let Some(who) = who {
+                line.push_str(&format!(" {word} {who}"));
+            }
+        }
+        let said = [&c.payload, &c.fields, &c.state].into_iter().flatten().next();
+        if let Some(text) = said {
+            let text = text.replace(char::is_control, " ");
+            let short: String = text.chars().take(CLIPPED).collect();
+            line.push_str(&format!(": {short}{}", if short.len() < text.len() { "…" } else { "" }));
+        }
+        ui.result(&line);
+    }
+    if hits.len() > limit {
+        ui.note(&format!("{} of {} events (--limit shows more)", limit, hits.len()));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Two names of events on a line.

@@ -23,7 +23,7 @@ pub struct QueryArgs {
     #[arg(value_name = "EXEC|STORE")]
     target: PathBuf,
     /// The recorded system, for a store that holds several.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     system: Option<String>,
     /// Use only certain edges, without messages that were matched by content or after a loss.
     #[arg(long, global = true)]
