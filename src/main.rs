@@ -105,3 +105,75 @@ fn run_line(words: &[&str], ui: &ui::Ui) -> commands::Outcome {
     let cli = Cli::try_parse_from(std::iter::once("demi-lineage").chain(words.iter().copied()))?;
     dispatch(cli.command, &IncludedModels::default(), ui)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use demi_commands::examples;
+
+    use super::*;
+
+    /// By its words each command that has none within it.
+    fn commands(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            let path = format!("{path} {}", sub.get_name()).trim().to_owned();
+            let within = sub.has_subcommands();
+            commands(sub, &path, found);
+            if !within {
+                found.push(path);
+            }
+        }
+    }
+
+    /// The words of a line as a shell reads them.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for c in line.chars() {
+            match (c, quote) {
+                (c, Some(q)) if c == q => quote = None,
+                ('\'' | '"', None) => {
+                    quote = Some(c);
+                    word.get_or_insert_default();
+                }
+                (' ', None) => words.extend(word.take()),
+                _ => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    #[test]
+    fn every_command_has_examples_that_are_understood() {
+        let mut all = Vec::new();
+        commands(&Cli::command(), "", &mut all);
+        assert!(all.len() > 30, "{all:?}");
+        for path in &all {
+            let examples = examples::of(path);
+            assert!(!examples.is_empty(), "{path} has no example");
+            for (line, _) in examples {
+                let line = line.split(" > ").next().unwrap_or(line);
+                let read = Cli::try_parse_from(std::iter::once("demi-lineage".to_owned()).chain(words(line)));
+                assert!(read.is_ok(), "{line}: {}", read.err().map(|e| e.to_string()).unwrap_or_default());
+                let named: BTreeSet<&str> = path.split(' ').collect();
+                let used = words(line);
+                assert!(
+                    named.iter().all(|word| used.iter().any(|w| w == word)),
+                    "{line} is no example of {path}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_stands_in_a_group_of_the_help() {
+        let mut program = examples::explained(Cli::command());
+        let help = program.render_help().to_string();
+        for command in Cli::command().get_subcommands() {
+            let line = help.lines().filter(|line| line.starts_with(&format!("  {} ", command.get_name())));
+            assert_eq!(line.count(), 1, "{}: {help}", command.get_name());
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    }
+}

@@ -157,7 +157,7 @@ fn is_same(source: Option<&str>, file: &str) -> bool {
 /// Where a line begins, in the unpacked bytes of its file.
 fn offset_of(line: &LineOf) -> Result<u64, Box<dyn Error>> {
     let (_, mut stream) = Source::file(&line.file).read()?;
-    let (mut offset, mut number) = (0, 1);
+    let (mut offset, mut number, mut begun) = (0, 1, false);
     while number < line.line {
         let (used, ended) = {
             let bytes = stream.fill_buf()?;
@@ -167,8 +167,10 @@ fn offset_of(line: &LineOf) -> Result<u64, Box<dyn Error>> {
             }
         };
         if used == 0 {
-            return Err(format!("{} has {number} lines, and no line {}", line.file, line.line).into());
+            let lines = number - u64::from(!begun);
+            return Err(format!("{} has {lines} lines, and no line {}", line.file, line.line).into());
         }
+        begun = !ended;
         stream.consume(used);
         offset += used as u64;
         number += u64::from(ended);
@@ -245,5 +247,12 @@ mod tests {
         let at = |line| offset_of(&LineOf { file: file.clone(), line }).map_err(|e| e.to_string());
         assert_eq!([at(1), at(2), at(3), at(4)], [Ok(0), Ok(4), Ok(5), Ok(12)]);
         assert!(at(6).unwrap_err().contains("has 4 lines"));
+        std::fs::write(&file, "one\ntwo\n").unwrap();
+        assert!(
+            offset_of(&LineOf { file: file.clone(), line: 9 })
+                .unwrap_err()
+                .to_string()
+                .contains("has 2 lines")
+        );
     }
 }

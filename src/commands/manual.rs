@@ -1,10 +1,11 @@
 //! `demi-lineage completions` and `demi-lineage man`: what shells and `man` know of the command line.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use demi_commands::examples;
 use demi_commands::out::stdout;
 
 use super::Outcome;
@@ -71,11 +72,76 @@ fn words(text: &str) -> String {
     text.chars().map(word).collect()
 }
 
+/// Writes the page of a command, and those of the commands within it.
+fn write_pages(command: &clap::Command, within: Option<&clap::Command>, out: &Path) -> std::io::Result<()> {
+    let shown = || command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    for sub in shown() {
+        write_pages(sub, Some(command), out)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    let mut more = String::new();
+    let name = display_name(command);
+    let words = name.strip_prefix(NAME).unwrap_or(&name).trim_start_matches('-').to_owned();
+    // A name of two words has a hyphen of its own: the words are those of the command line.
+    let path = within.map_or_else(
+        || words.clone(),
+        |within| match display_name(within).strip_prefix(NAME) {
+            Some("") | None => command.get_name().to_owned(),
+            Some(group) => format!("{} {}", group.trim_start_matches('-'), command.get_name()),
+        },
+    );
+    let examples = examples::of(&path);
+    if !examples.is_empty() {
+        more.push_str(".SH EXAMPLES\n");
+        for (line, what) in examples {
+            more.push_str(&format!(".TP\n{}\n{}\n", bold(&format!("{NAME} {line}")), roff(what)));
+        }
+    }
+    let beside =
+        within.map(|within| within.get_subcommands().filter(|sub| !sub.is_hide_set())).into_iter().flatten();
+    let mut others: Vec<String> = within.map(display_name).into_iter().collect();
+    others.extend(shown().map(display_name));
+    // The commands beside one of a group; those beside a command of the program are on the page of the program.
+    others.extend(
+        beside.filter(|_| within.is_some_and(|within| display_name(within) != NAME)).map(display_name),
+    );
+    others.retain(|other| *other != name);
+    others.sort();
+    others.dedup();
+    if !others.is_empty() {
+        let names: Vec<String> = others.iter().map(|other| format!("\\fB{}\\fR(1)", roff(other))).collect();
+        more.push_str(&format!(".SH \"SEE ALSO\"\n{}\n", names.join(", ")));
+    }
+    let at = text.find("\n.SH VERSION").map_or(text.len(), |at| at + 1);
+    text.insert_str(at, &more);
+    std::fs::write(out.join(page.get_filename()), text)
+}
+
+/// The name of a command's page.
+fn display_name(command: &clap::Command) -> String {
+    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
+}
+
+fn bold(text: &str) -> String {
+    format!("\\fB{}\\fR", roff(text))
+}
+
+/// A text as it stands: nothing in it means anything to roff.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
+}
+
 /// Writes the pages.
 pub fn man(args: &ManArgs, cli: clap::Command, ui: &Ui) -> Outcome {
     let at = |e: std::io::Error| format!("{}: {e}", args.out.display());
     std::fs::create_dir_all(&args.out).map_err(at)?;
-    clap_mangen::generate_to(cli.disable_help_subcommand(true), &args.out).map_err(at)?;
+    let mut cli = cli.disable_help_subcommand(true);
+    cli.build();
+    write_pages(&cli, None, &args.out).map_err(at)?;
     ui.result(&format!(
         "wrote the pages to {}; read one with: man -l {}",
         args.out.display(),

@@ -119,6 +119,35 @@ fn shells_and_man_know_the_commands() {
     for page in ["demi-lineage.1", "demi-lineage-minimize.1", "demi-lineage-ingest-load.1"] {
         let text = fs::read_to_string(desk.at("pages").join(page)).unwrap();
         assert!(text.contains(".SH NAME"), "{page}");
+        assert!(text.contains(".SH \"SEE ALSO\"") || page == "demi-lineage-minimize.1", "{page}: {text}");
+        assert!(text.contains(".SH EXAMPLES") || page == "demi-lineage.1", "{page}: {text}");
+    }
+    let page = fs::read_to_string(desk.at("pages").join("demi-lineage-query-find.1")).unwrap();
+    assert!(page.contains("demi\\-lineage query exec find \\(aqtwo leaders\\(aq"), "{page}");
+    assert!(page.contains("\\fBdemi\\-lineage\\-query\\fR(1)"), "{page}");
+    let help = desk.ends(0, "query find --help");
+    assert!(
+        help.contains("Examples:\n  # events that hold a text\n  demi-lineage query exec find 'two leaders'"),
+        "{help}"
+    );
+    // Where there is a reader of pages, it has nothing to complain of.
+    if std::process::Command::new("groff").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        for page in fs::read_dir(desk.at("pages")).unwrap() {
+            let page = page.unwrap().path();
+            let read = std::process::Command::new("groff")
+                .args(["-man", "-Tutf8", "-ww", "-z"])
+                .arg(&page)
+                .output()
+                .unwrap();
+            assert!(
+                read.status.success() && read.stderr.is_empty(),
+                "{}: {}",
+                page.display(),
+                String::from_utf8_lossy(&read.stderr)
+            );
+        }
+    } else {
+        println!("skipped: no groff");
     }
 }
 

@@ -12,8 +12,8 @@ use crate::out::{is_closed, nobody_reads};
 use crate::tolerance::strays;
 use crate::ui::{Ui, UiArgs};
 use crate::{
-    Outcome, check_history, explore, export, fuzz, minimize, model, program, replaying, report, status,
-    verify,
+    Outcome, check_history, examples, explore, export, fuzz, minimize, model, program, replaying, report,
+    status, verify,
 };
 
 /// Replays, fuzzes and minimizes schedules of this program's models.
@@ -114,8 +114,10 @@ pub fn ended<R: Registry>(outcome: Outcome, models: &WithChildren<R>, ui: &Ui) -
 /// # Errors
 /// The exit status with which the program ends.
 pub fn parsed<C: Parser>() -> Result<C, ExitCode> {
-    let words = placed(std::env::args_os().collect(), &C::command());
-    C::try_parse_from(words).map_err(|error| match error.print() {
+    let program = examples::explained(C::command());
+    let words = placed(std::env::args_os().collect(), &program);
+    let read = program.try_get_matches_from(words).and_then(|matches| C::from_arg_matches(&matches));
+    read.map_err(|error| match error.print() {
         Err(written) if !is_closed(&written) => status::Status::Failed.into(),
         _ => u8::try_from(error.exit_code()).unwrap_or(2).into(),
     })

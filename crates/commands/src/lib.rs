@@ -15,6 +15,7 @@
 
 pub mod check_history;
 mod cli;
+pub mod examples;
 pub mod explore;
 mod explore_args;
 mod explore_told;
