@@ -131,14 +131,11 @@ fn shells_and_man_know_the_commands() {
         "{help}"
     );
     // Where there is a reader of pages, it has nothing to complain of.
-    if std::process::Command::new("groff").arg("--version").output().is_ok_and(|o| o.status.success()) {
+    if Command::new("groff").arg("--version").output().is_ok_and(|o| o.status.success()) {
         for page in fs::read_dir(desk.at("pages")).unwrap() {
             let page = page.unwrap().path();
-            let read = std::process::Command::new("groff")
-                .args(["-man", "-Tutf8", "-ww", "-z"])
-                .arg(&page)
-                .output()
-                .unwrap();
+            let read =
+                Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(&page).output().unwrap();
             assert!(
                 read.status.success() && read.stderr.is_empty(),
                 "{}: {}",

@@ -55,8 +55,9 @@ export class App {
     this.view(this.diagrams.length < 2 ? 0 : innerWidth < 980 ? 1 : this.diagrams.length);
     for (const diagram of this.diagrams) diagram.overview.load().catch((error) => this.fail(error));
     if (!page.served) showPrinted(this.current.trace, page.violation);
-    addEventListener("hashchange", () => this.open(false));
-    this.open(true);
+    // By now the address may be that of an event that was chosen in between.
+    addEventListener("hashchange", (e) => this.open(false, new URL(e.newURL).hash));
+    this.open(true, location.hash);
     addEventListener("beforeprint", () => { this.dark = isDark(); setTheme(false); this.paint(); });
     addEventListener("afterprint", () => { setTheme(this.dark); this.paint(); });
   }
@@ -86,9 +87,10 @@ export class App {
    * Shows the event that the address names, and at the start, where it names none, the violation.
    *
    * @param {boolean} start
+   * @param {string} hash
    */
-  async open(start) {
-    const wanted = linked(location.hash, this.page.traces.map((trace) => trace.name));
+  async open(start, hash) {
+    const wanted = linked(hash, this.page.traces.map((trace) => trace.name));
     try {
       for (const diagram of this.diagrams) {
         if (!wanted || (wanted.execution !== null && wanted.execution !== diagram.trace.name)) continue;
