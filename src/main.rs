@@ -116,7 +116,7 @@ mod tests {
 
     /// By its words each command that has none within it.
     fn commands(command: &clap::Command, path: &str, found: &mut Vec<String>) {
-        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
             let path = format!("{path} {}", sub.get_name()).trim().to_owned();
             let within = sub.has_subcommands();
             commands(sub, &path, found);

@@ -50,6 +50,7 @@ mod programs;
 mod python_model;
 mod query;
 mod redaction;
+mod release;
 mod repeated;
 mod report;
 mod spans;
