@@ -189,7 +189,7 @@ fn every_status_that_is_promised_is_given() {
 
     desk.ends_with(0, "query check", &["query", "exec", "check", "count(*) > 0"]);
     desk.ends_with(1, "query check", &["query", "exec", "check", "count(*) > 99"]);
-    desk.ends_with(0, "query find", &["query", "exec", "find", "receive", "--regex", "--limit", "1"]);
+    desk.ends_with(0, "query find", &["query", "exec", "find", ".", "--regex", "--limit", "1"]);
     desk.ends_with(1, "query find", &["query", "exec", "find", "nothing says this"]);
 
     desk.ends(0, 1, "fuzz --scenario bug.toml --seed 2 --state --out more");
