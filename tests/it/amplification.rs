@@ -324,7 +324,7 @@ fn used(process: u32) -> (u64, Duration) {
 fn settle(daemon: &Daemon) {
     let state = || {
         let text = daemon.get("/metrics");
-        let kept = ["durable_lsn ", "committed_lsn ", "received_bytes_total"];
+        let kept = ["demi_durable_lsn ", "demi_committed_lsn ", "demi_received_bytes_total"];
         text.lines()
             .filter(|line| kept.iter().any(|name| line.starts_with(name)))
             .map(str::to_owned)
@@ -340,7 +340,7 @@ fn settle(daemon: &Daemon) {
             continue;
         }
         let number = |name: &str| before.iter().find_map(|line| line.strip_prefix(name).map(str::to_owned));
-        let done = number("durable_lsn ") == number("committed_lsn ");
+        let done = number("demi_durable_lsn ") == number("demi_committed_lsn ");
         if done && since.elapsed() > Duration::from_millis(700) {
             return;
         }
@@ -474,7 +474,7 @@ fn all_requests_together_have_one_budget() {
     });
     assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
     assert!(status.details().windows(9).any(|part| part == b"RetryInfo"));
-    assert!(daemon.metric("refused_total{source=\"otlp\",reason=\"busy\"} ") >= 2);
+    assert!(daemon.metric("demi_refused_total{source=\"otlp\",reason=\"busy\"} ") >= 2);
     // What is given up is there for others.
     drop(held);
     daemon.wait_until("a request is taken", || ask("http", "/v1/events", "text/plain").contains(" 200 "));

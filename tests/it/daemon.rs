@@ -124,7 +124,7 @@ fn requests_that_cannot_be_taken_are_refused_and_counted() {
     }
     for (reason, n) in [("damaged_body", 2), ("body_too_large", 2), ("unknown_encoding", 1)] {
         assert_eq!(
-            case.metric(&format!("refused_total{{source=\"http\",reason=\"{reason}\"}} ")),
+            case.metric(&format!("demi_refused_total{{source=\"http\",reason=\"{reason}\"}} ")),
             n,
             "{reason}"
         );
@@ -162,8 +162,8 @@ fn slow_peers_are_cut_off_and_others_are_served() {
     assert_eq!(rest(&mut line), "{\"error\":\"too_slow\"}\n");
     let _ = rest(&mut head);
     case.wait_until("slow peers are counted", |case| {
-        case.metric("refused_total{source=\"tcp\",reason=\"too_slow\"} ") == 1
-            && case.metric("refused_total{source=\"http\",reason=\"too_slow\"} ") == 2
+        case.metric("demi_refused_total{source=\"tcp\",reason=\"too_slow\"} ") == 1
+            && case.metric("demi_refused_total{source=\"http\",reason=\"too_slow\"} ") == 2
     });
     // A peer that trickles bytes gets no more time than one that sends none.
     let mut trickle = case.connect("tcp");
@@ -204,8 +204,8 @@ fn lines_that_are_no_records_go_to_quarantine_and_stop_nothing() {
     assert!(case.post("", &text).contains("acknowledged"));
     fs::write(case.dir.path().join("logs/x.log"), &text).unwrap();
     case.wait_until("all three are committed", |case| {
-        case.metric("events_duplicate_total{system=\"s\"} ") == 2
-            && case.metric("events_written_total{system=\"s\"} ") == 1
+        case.metric("demi_events_duplicate_total{system=\"s\"} ") == 2
+            && case.metric("demi_events_written_total{system=\"s\"} ") == 1
     });
     case.still_serves(1);
     case.daemon.stop();
@@ -218,14 +218,14 @@ fn a_line_that_never_ends_closes_the_connection() {
     let case = Case::start();
     let answer = case.exchange("tcp", &vec![b'z'; 100_000]);
     assert_eq!(answer, "{\"error\":\"line_too_long\"}\n");
-    assert_eq!(case.metric("refused_total{source=\"tcp\",reason=\"line_too_long\"} "), 1);
+    assert_eq!(case.metric("demi_refused_total{source=\"tcp\",reason=\"line_too_long\"} "), 1);
     // In a file it is one row of the quarantine, and what follows is read.
     let text =
         [vec![b'z'; 9_000_000], b"\n{\"actor\":\"f\",\"seq\":1,\"kind\":\"start\"}\n".to_vec()].concat();
     fs::write(case.dir.path().join("logs/long.log"), text).unwrap();
     case.wait_until("the line behind it is read", |case| {
-        case.metric("events_written_total{system=\"s\"} ") == 1
-            && case.metric("events_rejected_total{reason=\"too_long\"} ") == 1
+        case.metric("demi_events_written_total{system=\"s\"} ") == 1
+            && case.metric("demi_events_rejected_total{reason=\"too_long\"} ") == 1
     });
     case.still_serves(1);
 }
@@ -239,27 +239,29 @@ fn packed_files_and_unfinished_lines_are_read() {
     let text: String = (1..=300).map(|n| record("z", n)).collect();
     fs::write(case.dir.path().join("logs/b.zst"), zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
     fs::write(case.dir.path().join("logs/c.log"), record("n", 1).trim_end()).unwrap();
-    case.wait_until("all are read", |case| case.metric("events_written_total{system=\"s\"} ") == 601);
-    assert_eq!(case.metric("events_duplicate_total{system=\"s\"} "), 0);
+    case.wait_until("all are read", |case| case.metric("demi_events_written_total{system=\"s\"} ") == 601);
+    assert_eq!(case.metric("demi_events_duplicate_total{system=\"s\"} "), 0);
     // The plain file packed: known by its content, nothing is read again.
     let more: String = (2..=9).map(|n| record("n", n)).collect();
     fs::write(case.dir.path().join("logs/c.log"), format!("{}{more}", record("n", 1))).unwrap();
-    case.wait_until("the rest is read", |case| case.metric("events_written_total{system=\"s\"} ") == 609);
+    case.wait_until("the rest is read", |case| {
+        case.metric("demi_events_written_total{system=\"s\"} ") == 609
+    });
     let bytes = fs::read(case.dir.path().join("logs/c.log")).unwrap();
     fs::write(case.dir.path().join("logs/c.log.gz"), gzip(&bytes)).unwrap();
     fs::remove_file(case.dir.path().join("logs/c.log")).unwrap();
     fs::write(case.dir.path().join("logs/d.log"), record("d", 1)).unwrap();
     case.wait_until("the next file is read", |case| {
-        case.metric("events_written_total{system=\"s\"} ") == 610
+        case.metric("demi_events_written_total{system=\"s\"} ") == 610
     });
     thread::sleep(Duration::from_millis(500));
     assert_eq!(
-        case.metric("events_duplicate_total{system=\"s\"} "),
+        case.metric("demi_events_duplicate_total{system=\"s\"} "),
         0,
         "{}",
         case.daemon.get("/v1/positions")
     );
-    assert_eq!(case.metric("events_rejected_total{reason=\"truncated\"} "), 0);
+    assert_eq!(case.metric("demi_events_rejected_total{reason=\"truncated\"} "), 0);
 }
 
 #[test]
@@ -308,7 +310,7 @@ fn stamps_that_run_backwards_are_named_as_a_load_names_them() {
             "{{\"actor\":\"h\",\"seq\":{seq},\"kind\":\"local\",\"time\":\"2024-05-01T10:00:{second:02}Z\"}}\n"
         )
     };
-    let metric = "backward_stamps_total{system=\"s\"} ";
+    let metric = "demi_backward_stamps_total{system=\"s\"} ";
     let send = |records: &[String]| {
         let answer = case.post("", records.concat().as_bytes());
         assert!(answer.contains("\"acknowledged\""), "{answer}");

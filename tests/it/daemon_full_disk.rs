@@ -155,11 +155,11 @@ fn a_disk_full_of_spool_is_emptied_and_used_again() {
     }
     assert!(taken.len() > 10 && refused == 3, "{} {refused}", taken.len());
     // All that was acknowledged is committed, though nothing was done about the disk.
-    until(60, "the spool is not emptied", || daemon.metric("committed_lsn") == taken.len() as i64);
+    until(60, "the spool is not emptied", || daemon.metric("demi_committed_lsn") == taken.len() as i64);
     disk.resize("100m");
     until(30, "it does not go on", || daemon.send(&records(1000)) == 200);
     until(30, "it is not ready", || Daemon::ask(&daemon.admin, "GET", "/readyz", "").0 == 200);
-    until(30, "what came last is not committed", || daemon.metric("committed_lsn") > taken.len() as i64);
+    until(30, "what came last is not committed", || daemon.metric("demi_committed_lsn") > taken.len() as i64);
     let mut store = demi_store::Store::open(disk.0.join("store")).unwrap();
     store.refresh().unwrap();
     let files = store.event_files("s").unwrap();

@@ -39,7 +39,7 @@ impl Case {
     }
 
     fn refused(&self, source: &str, reason: &str) -> u64 {
-        self.daemon.metric(&format!("refused_total{{source=\"{source}\",reason=\"{reason}\"}} "))
+        self.daemon.metric(&format!("demi_refused_total{{source=\"{source}\",reason=\"{reason}\"}} "))
     }
 
     fn wait_until(&self, what: &str, mut done: impl FnMut(&Case) -> bool) {
@@ -113,7 +113,7 @@ fn only_clients_with_a_certificate_of_the_authority_are_served() {
     case.still_serves(2);
     // Nothing of what the strangers sent was taken.
     case.wait_until("the others' records are stored", |case| {
-        case.daemon.get("/metrics").contains("events_written_total{system=\"s\"} 4")
+        case.daemon.get("/metrics").contains("demi_events_written_total{system=\"s\"} 4")
     });
 }
 
@@ -140,7 +140,7 @@ fn telemetry_over_tls_needs_a_certificate_and_a_token() {
     plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
     case.wait_until("it is counted", |case| case.refused("spans", "plain_text") == 1);
     case.wait_until("it is stored once", |case| {
-        case.daemon.get("/metrics").contains("events_written_total{system=\"s\"} 1")
+        case.daemon.get("/metrics").contains("demi_events_written_total{system=\"s\"} 1")
     });
 }
 

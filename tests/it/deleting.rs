@@ -194,7 +194,7 @@ fn a_daemon_does_not_bring_back_what_was_deleted() {
     fs::write(folder.path().join("logs/2.jsonl"), format!("{}{log}", line("bob", 21, None))).unwrap();
     daemon.start();
     daemon.wait_for(21);
-    daemon.wait_until("all lines", || daemon.metric("events_duplicate_total{system=\"s\"} ") >= 40);
+    daemon.wait_until("all lines", || daemon.metric("demi_events_duplicate_total{system=\"s\"} ") >= 40);
     daemon.stop();
     assert_eq!(complete(&store, "s"), [("bob".to_owned(), 21, 0, 1, 21)]);
     assert_eq!(table(&store), [("bob".to_owned(), 21)]);
@@ -226,16 +226,20 @@ fn a_running_daemon_deletes_what_is_too_old() {
     let mut daemon = Daemon::with_config(folder.path(), &config(""));
     daemon.start();
     daemon.wait_for(30);
-    daemon.wait_until("the other system", || daemon.metric("events_written_total{system=\"t\"} ") >= 1);
+    daemon.wait_until("the other system", || daemon.metric("demi_events_written_total{system=\"t\"} ") >= 1);
     daemon.stop();
     let store = format!("{d}/store");
     let mut daemon = Daemon::with_config(folder.path(), &config("[systems.s]\nkeep = \"30d\"\n"));
     daemon.start();
-    daemon.wait_until("old events are gone", || daemon.metric("events_expired_total{system=\"s\"} ") >= 10);
+    daemon.wait_until("old events are gone", || {
+        daemon.metric("demi_events_expired_total{system=\"s\"} ") >= 10
+    });
     // The daemon goes on, and what comes again does not come back.
     let more = format!("{}{}{log}", line("ada", 11, None), line("bob", 11, None));
     fs::write(folder.path().join("logs/2.jsonl"), more).unwrap();
-    daemon.wait_until("new events are there", || daemon.metric("events_written_total{system=\"s\"} ") >= 2);
+    daemon.wait_until("new events are there", || {
+        daemon.metric("demi_events_written_total{system=\"s\"} ") >= 2
+    });
     daemon.stop();
     let of = |actor: &str, events, first, last| (actor.to_owned(), events, 0, first, last);
     assert_eq!(complete(&store, "s"), [of("ada", 1, 11, 11), of("bob", 11, 1, 11), of("cid", 10, 1, 10)]);

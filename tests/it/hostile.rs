@@ -132,7 +132,7 @@ fn nobody_but_the_daemon_writes_under_its_name() {
         ask(at("otlp"), "POST", "/v1/logs", "host: localhost\r\ncontent-type: application/json\r\n", &logs).0,
         "200"
     );
-    daemon.wait_for_metric("events_rejected_total{reason=\"reserved\"} ", 4);
+    daemon.wait_for_metric("demi_events_rejected_total{reason=\"reserved\"} ", 4);
     daemon.wait_for(2);
     daemon.stop();
     let found = told(&dir.path().join("store"));
@@ -226,7 +226,7 @@ fn what_was_never_written_is_passed_over_and_told_once() {
     zeros.write_all_at(&vec![0; 9_000_000], 0).unwrap();
     zeros.write_all_at(line("z", 1, "").as_bytes(), 9_000_000).unwrap();
     daemon.wait_for(5);
-    daemon.wait_for_metric("events_rejected_total{reason=\"nuls\"} ", 2);
+    daemon.wait_for_metric("demi_events_rejected_total{reason=\"nuls\"} ", 2);
     let begin = Instant::now();
     daemon.stop();
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());

@@ -299,7 +299,7 @@ fn a_violation_is_found_recorded_posted_built_and_minimized() {
     until("no figures", || {
         daemon
             .get("/metrics")
-            .contains("invariant_failures_total{monitor=\"raft\",invariant=\"OneLeader\"} 1")
+            .contains("demi_invariant_failures_total{monitor=\"raft\",invariant=\"OneLeader\"} 1")
     });
     let list = daemon.get("/v1/invariants");
     let list: Value = serde_json::from_str(list.split("\r\n\r\n").nth(1).unwrap()).unwrap();
@@ -400,10 +400,10 @@ fn each_that_fails_is_told_and_a_burst_in_few_messages() {
     let daemon = Daemon::start(folder.path(), &hook, "quiet_secs = 0");
     // All series are there before anything happens.
     for name in [
-        "invariant_failures_total",
-        "invariant_last_failure_timestamp_seconds",
-        "invariant_unjudged",
-        "monitor_dropped_total",
+        "demi_invariant_failures_total",
+        "demi_invariant_last_failure_timestamp_seconds",
+        "demi_invariant_unjudged",
+        "demi_monitor_dropped_total",
     ] {
         assert_eq!(daemon.metric(name).as_deref(), Some("0"), "{name}");
     }
@@ -413,7 +413,7 @@ fn each_that_fails_is_told_and_a_burst_in_few_messages() {
         state("evil", 2, "\"more\"")
     ]));
     until("it is not said that it cannot be judged", || {
-        daemon.metric("invariant_unjudged").as_deref() == Some("1")
+        daemon.metric("demi_invariant_unjudged").as_deref() == Some("1")
     });
     assert!(daemon.post(&[state("good", 2, "100")]));
     until("one silenced another", || hook.told() == [["good/2"]]);
@@ -427,8 +427,10 @@ fn each_that_fails_is_told_and_a_burst_in_few_messages() {
     assert!((0..40).all(|actor| all.contains(&format!("b{actor}/1"))), "{all:?}");
     // It is over with the next value that can be judged.
     assert!(daemon.post(&[state("evil", 3, "7")]));
-    until("it cannot be judged for good", || daemon.metric("invariant_unjudged").as_deref() == Some("0"));
-    assert_eq!(daemon.metric("invariant_failing").as_deref(), Some("41"));
+    until("it cannot be judged for good", || {
+        daemon.metric("demi_invariant_unjudged").as_deref() == Some("0")
+    });
+    assert_eq!(daemon.metric("demi_invariant_failing").as_deref(), Some("41"));
     daemon.stop();
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     assert_eq!(log.matches("an invariant cannot be judged here").count(), 1, "{log}");
@@ -450,8 +452,9 @@ fn a_webhook_needs_no_certificates_it_does_not_use() {
     daemon.stop();
     let daemon = Daemon::with(folder.path(), &format!("https://{}/alerts", hook.address), "", &environment);
     assert!(daemon.post(&[state("b", 1, "100")]));
-    let failed =
-        |daemon: &Daemon| daemon.metric("monitor_posts_failed_total").and_then(|n| n.parse::<u64>().ok());
+    let failed = |daemon: &Daemon| {
+        daemon.metric("demi_monitor_posts_failed_total").and_then(|n| n.parse::<u64>().ok())
+    };
     until("a post that cannot be made counts as one", || failed(&daemon) >= Some(2));
     daemon.stop();
     // It is posted by the next that can.
@@ -470,11 +473,11 @@ fn a_build_that_failed_is_tried_again() {
     let violations = folder.path().join("store/violations");
     std::fs::write(&violations, "in the way").unwrap();
     assert!(daemon.post(&[state("a", 1, "100")]));
-    until("it did not fail", || daemon.metric("monitor_builds_failed_total").as_deref() == Some("1"));
+    until("it did not fail", || daemon.metric("demi_monitor_builds_failed_total").as_deref() == Some("1"));
     daemon.kill();
     let daemon = Daemon::start(folder.path(), &hook, "build = true");
     until("the next process did not try", || {
-        daemon.metric("monitor_builds_failed_total").as_deref() == Some("1")
+        daemon.metric("demi_monitor_builds_failed_total").as_deref() == Some("1")
     });
     std::fs::remove_file(&violations).unwrap();
     let built = || {
@@ -482,7 +485,7 @@ fn a_build_that_failed_is_tried_again() {
             .is_ok_and(|mut all| all.any(|e| e.unwrap().path().join("execution").is_dir()))
     };
     until("it was not tried again", built);
-    assert_eq!(daemon.metric("monitor_builds_given_up_total").as_deref(), Some("0"));
+    assert_eq!(daemon.metric("demi_monitor_builds_given_up_total").as_deref(), Some("0"));
     daemon.stop();
 }
 
@@ -504,7 +507,7 @@ fn a_damaged_checkpoint_is_set_aside() {
         bytes[at] ^= 1;
         std::fs::write(&checkpoint, &bytes).unwrap();
         let daemon = Daemon::start(folder.path(), &hook, "");
-        assert_eq!(daemon.metric("monitor_began_anew").as_deref(), Some("1"));
+        assert_eq!(daemon.metric("demi_monitor_began_anew").as_deref(), Some("1"));
         number += 1;
         let actor = format!("b{number}");
         assert!(daemon.post(&[state(&actor, 1, "100")]));
@@ -618,7 +621,9 @@ fn what_is_deleted_is_nowhere() {
     // All goes on, and says the same when it is done again.
     let daemon = Daemon::start(at, &hook, "");
     assert!(daemon.post(&[secret("alice", 3, 3), secret("bob", 61, 9)]));
-    until("it does not go on", || daemon.get("/metrics").contains("events_written_total{system=\"s\"} 1\n"));
+    until("it does not go on", || {
+        daemon.get("/metrics").contains("demi_events_written_total{system=\"s\"} 1\n")
+    });
     daemon.stop();
     assert!(delete().status.success());
     let mut found = Vec::new();
@@ -635,7 +640,7 @@ fn what_waits_is_deleted_too() {
     let daemon = Daemon::start(at, &hook, "");
     assert!(daemon.post(&[secret("alice", 1, 1), secret("bob", 1, 1)]));
     until("it is not in the store", || {
-        daemon.get("/metrics").contains("events_written_total{system=\"s\"} 2\n")
+        daemon.get("/metrics").contains("demi_events_written_total{system=\"s\"} 2\n")
     });
     daemon.stop();
     // This one writes nothing into the store.
@@ -650,10 +655,14 @@ fn what_waits_is_deleted_too() {
     assert!(found.is_empty(), "{found:?}");
     std::fs::write(at.join("d.toml"), config).unwrap();
     let daemon = Daemon::again(at);
-    until("it is not taken in", || daemon.get("/metrics").contains("events_written_total{system=\"s\"} 1\n"));
+    until("it is not taken in", || {
+        daemon.get("/metrics").contains("demi_events_written_total{system=\"s\"} 1\n")
+    });
     // Sent again, it is known as deleted.
     assert!(daemon.post(&[secret("alice", 2, 2)]));
-    until("it is not known", || daemon.get("/metrics").contains("events_duplicate_total{system=\"s\"} 1\n"));
+    until("it is not known", || {
+        daemon.get("/metrics").contains("demi_events_duplicate_total{system=\"s\"} 1\n")
+    });
     daemon.stop();
 }
 

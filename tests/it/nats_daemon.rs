@@ -36,8 +36,8 @@ impl Case {
     }
 }
 
-const WRITTEN: &str = "events_written_total{system=\"s\"} ";
-const DUPLICATE: &str = "events_duplicate_total{system=\"s\"} ";
+const WRITTEN: &str = "demi_events_written_total{system=\"s\"} ";
+const DUPLICATE: &str = "demi_events_duplicate_total{system=\"s\"} ";
 
 #[test]
 fn jetstream_messages_are_acknowledged_when_they_are_stored() {
@@ -58,7 +58,7 @@ fn jetstream_messages_are_acknowledged_when_they_are_stored() {
     let mut case = Case::start(&server, "");
     case.daemon.wait_for_metric(WRITTEN, 300);
     case.daemon.wait_for_metric(DUPLICATE, 300);
-    case.daemon.wait_for_metric("events_rejected_total{reason=\"not_json\"} ", 1);
+    case.daemon.wait_for_metric("demi_events_rejected_total{reason=\"not_json\"} ", 1);
     case.daemon.kill();
     case.daemon.start();
     runtime.block_on(async {
@@ -125,7 +125,7 @@ fn a_server_with_tls_and_a_token_is_read_and_one_that_is_not_trusted_is_not() {
     for (ca, token) in [("other.pem", "token"), ("ca.pem", "wrong")] {
         let more = format!("tls_ca = \"{}\"\ntoken_file = \"{}\"", path(ca), path(token));
         let case = Case::start(&server, &more);
-        let refused = "refused_total{source=\"in\",reason=\"server_unreachable\"} ";
+        let refused = "demi_refused_total{source=\"in\",reason=\"server_unreachable\"} ";
         let end = Instant::now() + Duration::from_secs(30);
         while case.daemon.metric(refused) == 0 {
             assert!(Instant::now() < end, "{ca}, {token}: {}", case.daemon.get("/metrics"));
@@ -159,7 +159,7 @@ fn a_server_that_goes_away_is_waited_for() {
     std::thread::sleep(Duration::from_millis(500));
     publish(&server, &text(31, 60));
     case.daemon.wait_for_metric(WRITTEN, 60);
-    assert!(case.daemon.metric("refused_total{source=\"in\",reason=\"server_unreachable\"} ") > 0);
+    assert!(case.daemon.metric("demi_refused_total{source=\"in\",reason=\"server_unreachable\"} ") > 0);
     case.daemon.stop();
     let found = told(&case.dir.path().join("store"));
     assert_eq!(found["a"].keys().copied().collect::<Vec<_>>(), (1..=60).collect::<Vec<_>>());

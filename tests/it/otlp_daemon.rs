@@ -71,8 +71,8 @@ impl Case {
     }
 }
 
-const WRITTEN: &str = "events_written_total{system=\"s\"} ";
-const DUPLICATE: &str = "events_duplicate_total{system=\"s\"} ";
+const WRITTEN: &str = "demi_events_written_total{system=\"s\"} ";
+const DUPLICATE: &str = "demi_events_duplicate_total{system=\"s\"} ";
 
 #[test]
 fn a_request_is_stored_once_however_often_it_is_sent() {
@@ -95,7 +95,7 @@ fn a_request_is_stored_once_however_often_it_is_sent() {
         let answer = case.post("/v1/logs", content_type, body, "");
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{content_type}: {answer}");
     }
-    assert_eq!(case.daemon.metric("refused_total{source=\"in\",reason=\"bad_request\"} "), 2);
+    assert_eq!(case.daemon.metric("demi_refused_total{source=\"in\",reason=\"bad_request\"} "), 2);
     let (summary, _) = case.build();
     assert_eq!(summary["events"], 14, "{summary}");
 }
@@ -111,7 +111,7 @@ fn a_token_is_asked_for() {
     assert!(ask("").starts_with("HTTP/1.1 401"));
     assert!(ask("authorization: Bearer wrong\r\n").starts_with("HTTP/1.1 401"));
     assert!(ask("authorization: Bearer right\r\n").starts_with("HTTP/1.1 200"));
-    assert_eq!(case.daemon.metric("refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
+    assert_eq!(case.daemon.metric("demi_refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn requests_that_are_too_large_or_too_slow_are_refused_and_others_are_served() {
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     let answer = case.post("/v1/logs", "application/json", &vec![b' '; 17 << 20], "");
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 413"), "{answer}");
-    case.daemon.wait_for_metric("refused_total{source=\"in\",reason=\"body_too_large\"} ", 2);
+    case.daemon.wait_for_metric("demi_refused_total{source=\"in\",reason=\"body_too_large\"} ", 2);
     // A body that does not come, a head that does not end, HTTP/2 without a request, nothing at all.
     let begun: [&[u8]; 4] = [
         b"POST /v1/logs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
@@ -150,7 +150,7 @@ fn requests_that_are_too_large_or_too_slow_are_refused_and_others_are_served() {
         // Closed by the daemon, with or without a word.
         assert!(!stream.read_to_end(&mut rest).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock));
     }
-    case.daemon.wait_for_metric("refused_total{source=\"in\",reason=\"too_slow\"} ", 4);
+    case.daemon.wait_for_metric("demi_refused_total{source=\"in\",reason=\"too_slow\"} ", 4);
     case.daemon.wait_for_metric(WRITTEN, 14);
 }
 

@@ -138,8 +138,8 @@ fn a_wrong_token_and_a_request_that_is_too_large_are_refused_and_counted() {
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
         client.export(with(Some("right"), logs("a", 1..=1, 1))).await.unwrap();
     });
-    assert_eq!(daemon.metric("refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
-    assert_eq!(daemon.metric("refused_total{source=\"in\",reason=\"body_too_large\"} "), 1);
+    assert_eq!(daemon.metric("demi_refused_total{source=\"in\",reason=\"wrong_token\"} "), 2);
+    assert_eq!(daemon.metric("demi_refused_total{source=\"in\",reason=\"body_too_large\"} "), 1);
     daemon.wait_for(1);
 }
 
@@ -170,7 +170,7 @@ fn a_client_that_finds_no_room_is_told_when_to_come_back_and_nothing_is_lost_or_
             }
         }
     });
-    assert!(daemon.metric("refused_total{source=\"in\",reason=\"full\"} ") >= 3);
+    assert!(daemon.metric("demi_refused_total{source=\"in\",reason=\"full\"} ") >= 3);
     assert!(daemon.get("/readyz").contains("spool"));
     // With a store that takes it, all of it goes there; what was refused is sent again.
     daemon.stop();

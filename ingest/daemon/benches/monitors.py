@@ -96,14 +96,14 @@ def run(program, folder, bodies, records, rate, share):
         if sent * 5 // records > len(held):
             held.append(memory("VmRSS"))
         if share is not None and len(samples) < (time.monotonic() - began):
-            samples.append(daemon.metric("invariant_sample"))
+            samples.append(daemon.metric("demi_invariant_sample"))
     acknowledged = time.monotonic() - began
-    while daemon.metric("events_written_total") < sent:
+    while daemon.metric("demi_events_written_total") < sent:
         time.sleep(0.02)
     stored = time.monotonic() - began
     most = memory("VmHWM")
     used = processor_seconds(daemon.process.pid)
-    dropped = daemon.metric("monitor_dropped_total")
+    dropped = daemon.metric("demi_monitor_dropped_total")
     daemon.stop()
     sample = f", sample {sum(samples) / len(samples):.3f}" if samples else ""
     print(

@@ -87,7 +87,7 @@ def daemon(program, folder, parts, events):
     def drive():
         senders = [threading.Thread(target=send, args=(served.addresses["tcp"], part)) for part in parts[2:]]
         [sender.start() for sender in senders]
-        while served.metric("events_written_total") < events:
+        while served.metric("demi_events_written_total") < events:
             time.sleep(0.02)
         [sender.join() for sender in senders]
 

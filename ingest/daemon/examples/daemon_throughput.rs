@@ -169,6 +169,6 @@ fn written(admin: SocketAddr) -> Result<u64> {
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
-    let found = text.lines().find_map(|l| l.strip_prefix("events_written_total{system=\"bench\"} "));
+    let found = text.lines().find_map(|l| l.strip_prefix("demi_events_written_total{system=\"bench\"} "));
     Ok(found.and_then(|n| n.parse().ok()).unwrap_or(0))
 }

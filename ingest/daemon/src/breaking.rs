@@ -199,7 +199,7 @@ fn each_task_that_panics_is_told_and_started_again_and_nothing_is_lost() {
         [("spool", 1), ("committer", 4), ("source f", 1), ("source t", 1), ("source h", 1), ("admin", 1)]
     {
         assert!(
-            text.contains(&format!("task_failures_total{{task=\"{task}\"}} {times}\n")),
+            text.contains(&format!("demi_task_failures_total{{task=\"{task}\"}} {times}\n")),
             "{task}: {text}"
         );
     }
@@ -241,7 +241,7 @@ fn parts_of_the_incident_service_that_panic_are_told_and_started_again() {
         case.until(false, Duration::from_secs(1));
         case.until(true, Duration::from_secs(20));
         let text = ask(case.admin, "GET /metrics", "").unwrap().1;
-        assert!(text.contains(&format!("task_failures_total{{task=\"{task}\"}} 1\n")), "{task}: {text}");
+        assert!(text.contains(&format!("demi_task_failures_total{{task=\"{task}\"}} 1\n")), "{task}: {text}");
     }
     assert_eq!((open(0), open(1)), (Some(200), Some(201)));
     assert!(runtime.block_on(daemon.stop()));
@@ -308,7 +308,7 @@ fn a_monitor_that_panics_goes_on_where_it_was_and_tells_all_once() {
     }
     let text = ask(case.admin, "GET /metrics", "").unwrap().1;
     for task in ["monitor m", "alerts of monitor m"] {
-        assert!(text.contains(&format!("task_failures_total{{task=\"{task}\"}} 2\n")), "{task}: {text}");
+        assert!(text.contains(&format!("demi_task_failures_total{{task=\"{task}\"}} 2\n")), "{task}: {text}");
     }
     let expected: Vec<String> = (0..sent).map(|n| format!("a{n:03}/2")).collect();
     let begin = Instant::now();
@@ -316,7 +316,7 @@ fn a_monitor_that_panics_goes_on_where_it_was_and_tells_all_once() {
         thread::sleep(Duration::from_millis(100));
     }
     let text = ask(case.admin, "GET /metrics", "").unwrap().1;
-    assert!(text.contains("monitor_dropped_total{monitor=\"m\"} 0\n"), "{text}");
+    assert!(text.contains("demi_monitor_dropped_total{monitor=\"m\"} 0\n"), "{text}");
     assert!(runtime.block_on(daemon.stop()));
     assert_eq!(told(&case), expected);
 }
@@ -395,7 +395,7 @@ fn beyond_the_bound_of_alerts_that_wait_they_are_recorded_alone_and_then_not_tol
     // Twenty invariants fail at once.
     send("a", 100);
     wait_for("the records", &|| told(&case).len() == 2 * BOUND);
-    wait_for("those beyond", &|| metric("monitor_alerts_shed_total{monitor=\"m\"} 12"));
+    wait_for("those beyond", &|| metric("demi_monitor_alerts_shed_total{monitor=\"m\"} 12"));
     assert_eq!(posted.lock().unwrap().len(), 0);
     // Those that waited are posted, and what fails then is told as before.
     takes.store(true, Ordering::Relaxed);
@@ -405,7 +405,7 @@ fn beyond_the_bound_of_alerts_that_wait_they_are_recorded_alone_and_then_not_tol
     send("b", 2);
     wait_for("the next", &|| posted.lock().unwrap().len() == BOUND + 1);
     assert_eq!(posted.lock().unwrap()[BOUND], "i00");
-    assert!(metric("monitor_alerts_shed_total{monitor=\"m\"} 12"));
+    assert!(metric("demi_monitor_alerts_shed_total{monitor=\"m\"} 12"));
     assert!(runtime.block_on(daemon.stop()));
     assert_eq!(told(&case).len(), 2 * BOUND + 1);
 }
@@ -453,7 +453,7 @@ fn sources_of_telemetry_that_panic_are_started_again_and_nothing_is_lost() {
     let text = ask(case.admin, "GET /metrics", "").unwrap().1;
     for (task, times) in [("source o", 2), ("source n", 1)] {
         assert!(
-            text.contains(&format!("task_failures_total{{task=\"{task}\"}} {times}\n")),
+            text.contains(&format!("demi_task_failures_total{{task=\"{task}\"}} {times}\n")),
             "{task}: {text}"
         );
     }
@@ -503,7 +503,7 @@ fn a_link_to_what_the_daemon_writes_is_not_followed() {
     let daemon = runtime.block_on(Daemon::start(&Config::parse(&text, |_| None).unwrap())).unwrap();
     let refused = || {
         let text = ask(case.admin, "GET /metrics", "").map_or(String::new(), |(_, text)| text);
-        let line = "refused_total{source=\"f\",reason=\"unreadable_file\"} ";
+        let line = "demi_refused_total{source=\"f\",reason=\"unreadable_file\"} ";
         text.lines().find_map(|l| l.strip_prefix(line).map(str::to_owned)).is_some_and(|n| n != "0")
     };
     let begin = Instant::now();
@@ -563,7 +563,7 @@ fn a_source_brings_no_more_actors_than_it_may() {
     by_http(&(line("h0", 2) + &line("other", 1)));
     let until = Instant::now() + Duration::from_secs(20);
     let metric = || ask(case.admin, "GET /metrics", "").map_or(String::new(), |(_, text)| text);
-    while !metric().contains("events_rejected_total{reason=\"too_many_actors\"} 1\n") {
+    while !metric().contains("demi_events_rejected_total{reason=\"too_many_actors\"} 1\n") {
         assert!(Instant::now() < until, "{}", metric());
         thread::sleep(Duration::from_millis(20));
     }
@@ -589,7 +589,7 @@ fn a_name_of_any_bytes_is_followed_beside_others_and_known_again() {
     let count = || {
         ask(case.admin, "GET /metrics", "").map_or(0, |(_, text)| {
             let found =
-                text.lines().find_map(|line| line.strip_prefix("events_written_total{system=\"s\"} "));
+                text.lines().find_map(|line| line.strip_prefix("demi_events_written_total{system=\"s\"} "));
             found.and_then(|n| n.parse().ok()).unwrap_or(0)
         })
     };
@@ -608,7 +608,7 @@ fn a_name_of_any_bytes_is_followed_beside_others_and_known_again() {
     let daemon = runtime.block_on(Daemon::start(&case.config())).unwrap();
     until(2);
     let text = ask(case.admin, "GET /metrics", "").unwrap().1;
-    assert!(!text.contains("events_duplicate_total{system=\"s\"} 1"), "{text}");
+    assert!(!text.contains("demi_events_duplicate_total{system=\"s\"} 1"), "{text}");
     assert!(runtime.block_on(daemon.stop()));
     let expected = [("good", 3, 0), ("odd", 6, 0), ("other", 5, 0)];
     assert_eq!(case.stored(), expected.map(|(actor, events, missing)| (actor.to_owned(), events, missing)));

@@ -36,6 +36,7 @@ pub(crate) mod pairs;
 pub mod positions;
 #[cfg(test)]
 mod power_cut;
+mod process;
 mod redacted;
 mod reserve;
 pub mod restored;

@@ -8,11 +8,17 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::batch::{Ack, Batch, Refusal};
+use super::config::Config;
 use super::incidents::IncidentFigures;
 use super::monitors::Figures;
+use super::process::Process;
+
+/// With what all names begin but those of the process.
+const PREFIX: &str = "demi";
 
 /// Label of what is counted by source.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -64,6 +70,9 @@ pub struct ActorLabels {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    /// What has no prefix.
+    unprefixed: Registry,
+    process: Process,
     /// Lines and records that became durable, by source.
     pub events_received: Family<SourceLabel, Counter>,
     /// Bytes that became durable, by source.
@@ -129,7 +138,9 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut m = Metrics {
-            registry: Registry::default(),
+            registry: Registry::with_prefix(PREFIX),
+            unprefixed: Registry::default(),
+            process: Process::default(),
             events_received: Family::default(),
             received_bytes: Family::default(),
             refused: Family::default(),
@@ -168,7 +179,9 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&mut self) {
+        self.process.register(&mut self.unprefixed);
         let r = &mut self.registry;
+        r.register("build", "What this is", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
         r.register("events_received", "Lines and records that became durable", self.events_received.clone());
         r.register_with_unit(
             "received",
@@ -219,11 +232,32 @@ impl Metrics {
         Arc::new(Metrics::default())
     }
 
+    /// Makes the series that a configuration leads to, at 0: a counter that begins with its first event has no rate then.
+    pub(super) fn expect(&self, config: &Config) {
+        for (name, source) in &config.sources {
+            let label = SourceLabel { source: name.clone() };
+            drop(self.events_received.get_or_create(&label));
+            drop(self.received_bytes.get_or_create(&label));
+            for reason in ["full", "too_large", "closed"] {
+                let labels = RefusedLabels { source: name.clone(), reason: reason.to_owned() };
+                drop(self.refused.get_or_create(&labels));
+            }
+            let system = SystemLabel { system: source.system.clone() };
+            for counter in
+                [&self.events_written, &self.events_duplicate, &self.backward_stamps, &self.events_expired]
+            {
+                drop(counter.get_or_create(&system));
+            }
+        }
+    }
+
     /// All metrics in the OpenMetrics text format.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
+        self.process.read();
         // Writing to a string does not fail.
+        let _ = text::encode_registry(&mut out, &self.unprefixed);
         let _ = text::encode(&mut out, &self.registry);
         out
     }

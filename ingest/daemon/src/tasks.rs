@@ -278,8 +278,11 @@ mod tests {
         assert_eq!(runs, MOST_FAILURES);
         assert_eq!(tasks.down(), Some(("ill".to_owned(), "it panicked: never".to_owned())));
         let text = tasks.0.metrics.text();
-        assert!(text.contains("task_failures_total{task=\"well\"} 2"), "{text}");
-        assert!(text.contains(&format!("task_failures_total{{task=\"ill\"}} {MOST_FAILURES}")), "{text}");
+        assert!(text.contains("demi_task_failures_total{task=\"well\"} 2"), "{text}");
+        assert!(
+            text.contains(&format!("demi_task_failures_total{{task=\"ill\"}} {MOST_FAILURES}")),
+            "{text}"
+        );
         let given_up =
             tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tasks.given_up());
         assert_eq!(given_up.task, "ill");
