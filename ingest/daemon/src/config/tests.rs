@@ -55,14 +55,16 @@ fn what_is_shipped_has_every_key_with_its_default() {
     let text = shipped().replace("/etc/demi-lineage", folder.path().to_str().unwrap());
     let config = Config::parse(&text, |_| None).unwrap();
     let plain = Config::parse(include_str!("../../dist/demi.toml"), |_| None).unwrap();
-    assert_eq!(config.store, plain.store);
+    // How long events are kept has no default but for ever.
+    assert!(config.store.keep.is_some() && plain.store.keep.is_none());
+    assert_eq!(StoreConfig { keep: None, ..config.store }, plain.store);
     assert_eq!(config.spool, plain.spool);
     assert_eq!((config.limits, Limits::default()), (plain.limits, plain.limits));
     assert_eq!((config.daemon, DaemonConfig::default()), (plain.daemon.clone(), plain.daemon));
     assert!(config.redact.is_some() && plain.redact.is_none());
     let root: Table = text.parse().unwrap();
     let keys = |value: &Value| value.as_table().unwrap().keys().cloned().collect::<Vec<String>>();
-    assert_eq!(root["store"].as_table().unwrap().len(), 9);
+    assert_eq!(root["store"].as_table().unwrap().len(), 10);
     assert_eq!(root["spool"].as_table().unwrap().len(), 4);
     assert_eq!(keys(&root["limits"]).len(), told::<Limits>(&[]).len());
     assert_eq!(keys(&root["daemon"]).len(), 3);
