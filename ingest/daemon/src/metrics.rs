@@ -12,7 +12,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::batch::{Ack, Batch, Refusal};
-use super::config::Config;
 use super::incidents::IncidentFigures;
 use super::monitors::Figures;
 use super::process::Process;
@@ -232,22 +231,20 @@ impl Metrics {
         Arc::new(Metrics::default())
     }
 
-    /// Makes the series that a configuration leads to, at 0: a counter that begins with its first event has no rate then.
-    pub(super) fn expect(&self, config: &Config) {
-        for (name, source) in &config.sources {
-            let label = SourceLabel { source: name.clone() };
-            drop(self.events_received.get_or_create(&label));
-            drop(self.received_bytes.get_or_create(&label));
-            for reason in ["full", "too_large", "closed"] {
-                let labels = RefusedLabels { source: name.clone(), reason: reason.to_owned() };
-                drop(self.refused.get_or_create(&labels));
-            }
-            let system = SystemLabel { system: source.system.clone() };
-            for counter in
-                [&self.events_written, &self.events_duplicate, &self.backward_stamps, &self.events_expired]
-            {
-                drop(counter.get_or_create(&system));
-            }
+    /// Makes the series of a source that brings events of a system, at 0: a counter that begins with its first event has no rate then.
+    pub(super) fn expect(&self, name: &str, system: &str) {
+        let label = SourceLabel { source: name.to_owned() };
+        drop(self.events_received.get_or_create(&label));
+        drop(self.received_bytes.get_or_create(&label));
+        for reason in ["full", "too_large", "closed"] {
+            let labels = RefusedLabels { source: name.to_owned(), reason: reason.to_owned() };
+            drop(self.refused.get_or_create(&labels));
+        }
+        let system = SystemLabel { system: system.to_owned() };
+        for counter in
+            [&self.events_written, &self.events_duplicate, &self.backward_stamps, &self.events_expired]
+        {
+            drop(counter.get_or_create(&system));
         }
     }
 

@@ -83,7 +83,7 @@ impl Daemon {
     /// As [`start`](Self::start), on a file system of the caller's choice.
     pub(crate) async fn start_on(config: &Config, files: Arc<dyn FileSystem>) -> Result<Self, ServeError> {
         let metrics = Metrics::shared();
-        metrics.expect(config);
+        config.sources.iter().for_each(|(name, source)| metrics.expect(name, &source.system));
         let opened = {
             let (config, metrics) = (config.clone(), metrics.clone());
             tokio::task::spawn_blocking(move || Opened::open(&config, &metrics, files)).await
