@@ -33,9 +33,18 @@ pub fn tell(key: u128, steps: u64) {
 
 /// Does some work on this thread, and gives with its result what was told in it.
 pub fn during<R>(work: impl FnOnce() -> R) -> (R, Vec<Item>) {
-    let before = TOLD.replace(Some(Vec::new()));
+    /// Puts back what stood there, also where the work panics.
+    struct Restore(Option<Vec<Item>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            TOLD.set(self.0.take());
+        }
+    }
+    let restore = Restore(TOLD.replace(Some(Vec::new())));
     let result = work();
-    (result, TOLD.replace(before).unwrap_or_default())
+    let told = TOLD.take().unwrap_or_default();
+    drop(restore);
+    (result, told)
 }
 
 /// The account of one line of work.
@@ -88,6 +97,8 @@ mod tests {
             tell(3, 2);
             tell(1, 1);
         });
+        let failed = std::panic::catch_unwind(|| during(|| panic!("in the middle")));
+        assert!(failed.is_err() && TOLD.with_borrow(Option::is_none), "nobody listens any more");
         assert_eq!(told.len(), 3, "nothing of before, and nothing of what is within");
         let mut bill = Bill::default();
         assert_eq!((bill.pay(&told), bill.pay(&told)), (3, 0));

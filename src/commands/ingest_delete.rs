@@ -101,6 +101,10 @@ pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
             "an execution built from the store: remove it and everything made from it, or build it again";
         left.insert(Unreached { path: path.clone(), reason: reason.into() });
     }
+    for path in copies.backups.iter().filter(|path| path.exists()) {
+        let reason = "a backup of the store: remove it, or make it again";
+        left.insert(Unreached { path: path.clone(), reason: reason.into() });
+    }
     let mut done = Vec::new();
     for system in &systems {
         let bar = ui.progress();

@@ -5,20 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use crate::support::kill::daemon::Daemon;
-use assert_cmd::Command;
+use crate::support::run::{demi, output};
 use serde_json::{Value, json};
-
-fn output(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(arguments).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
-
-fn demi(arguments: &[&str]) -> Value {
-    let (code, told, error) = output(arguments);
-    assert_eq!(code, 0, "{arguments:?}: {told}{error}");
-    serde_json::from_str(&told).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {told}{error}"))
-}
 
 fn lines(actor: &str, seqs: std::ops::RangeInclusive<u64>) -> String {
     let line =
@@ -63,7 +51,16 @@ fn a_backup_is_a_store_and_grows_by_what_is_new() {
     assert_eq!(events(&backup), events(&store));
     assert_ne!(events(&backup), then);
     // What is deleted is gone from the next backup.
-    demi(&["ingest", "delete", "--store", &store, "--system", "s", "--actor", "ada", "--json"]);
+    let deleted = demi(&["ingest", "delete", "--store", &store, "--system", "s", "--actor", "ada", "--json"]);
+    let left = |deleted: &Value| -> Vec<String> {
+        deleted[0]["left"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["path"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(left(&deleted), [backup.as_str()], "it still has what was deleted");
     assert!(back_up()["removed"].as_u64() >= Some(1));
     assert_eq!(events(&backup), events(&store));
     let status = |store: &str| output(&["ingest", "status", "--store", store, "--json"]).1.replace(store, "");
@@ -72,6 +69,12 @@ fn a_backup_is_a_store_and_grows_by_what_is_new() {
     demi(&["ingest", "restore", &backup, "--store", &restored, "--json"]);
     assert_eq!((events(&restored), status(&restored)), (events(&store), status(&store)));
     assert!(!Path::new(&at("restored/backup.json")).exists());
+    // A backup is none of itself, and a store that was restored knows the one that it is of.
+    let delete = |store: &str| {
+        demi(&["ingest", "delete", "--store", store, "--system", "s", "--actor", "bob", "--json"])
+    };
+    assert_eq!(left(&delete(&restored)), [backup.as_str()]);
+    assert_eq!(left(&delete(&backup)), Vec::<String>::new());
 }
 
 #[test]

@@ -5,22 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::kill::daemon::Daemon;
-use assert_cmd::Command;
+use crate::support::run::{demi, output};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
-
-fn output(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(arguments).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
-
-fn demi(arguments: &[&str]) -> Value {
-    let (code, told, error) = output(arguments);
-    assert_eq!(code, 0, "{arguments:?}: {told}{error}");
-    serde_json::from_str(&told).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {told}{error}"))
-}
 
 /// A record of an actor on a day of January, or of none.
 fn line(actor: &str, seq: u64, day: Option<u32>) -> String {

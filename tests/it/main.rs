@@ -62,5 +62,6 @@ mod wrong_path;
 
 mod support {
     pub mod kill;
+    pub mod run;
     pub mod tls;
 }

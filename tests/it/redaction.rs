@@ -6,11 +6,11 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 use crate::support::kill::daemon::Daemon;
+use crate::support::run::demi;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use assert_cmd::Command;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde_json::Value;
 
 /// What must not be written.
 const SECRETS: [&str; 3] = ["hunter2", "4111111111111111", "ada@example.org"];
@@ -71,13 +71,6 @@ fn has_no_secrets(text: &str, what: &str) {
     for secret in SECRETS {
         assert!(!text.contains(secret), "{what} has {secret}");
     }
-}
-
-fn demi(arguments: &[&str]) -> Value {
-    let output = Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(arguments).output().unwrap();
-    let told =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {told}"))
 }
 
 #[test]

@@ -105,8 +105,8 @@ fn the_demo_is_exported_and_read_in_a_browser() {
     done(&["report", &exec, "--with", &min, "--html", &two]);
     let summary = format!("{min}/summary.json");
     let mut told: Value = serde_json::from_str(&std::fs::read_to_string(&summary).unwrap()).unwrap();
-    for file in ["reduced.jsonl", "gone.jsonl"] {
-        let other = serde_json::json!({"steps": 28, "deliveries": 24, "externals": 8, "file": file});
+    for (steps, file) in [(99, "../exec/schedule.jsonl"), (28, "reduced.jsonl"), (28, "gone.jsonl")] {
+        let other = serde_json::json!({"steps": steps, "deliveries": 24, "externals": 8, "file": file});
         told["others"].as_array_mut().unwrap().push(other);
     }
     std::fs::write(&summary, told.to_string()).unwrap();
@@ -126,6 +126,7 @@ fn the_demo_is_exported_and_read_in_a_browser() {
         front[..2] == ["recorded", "minimized"] && front.last().unwrap() == "28 steps, 8 external",
         "{front:?}"
     );
+    assert!(front.iter().all(|name| !name.starts_with("99 ")), "what lies elsewhere is not read: {front:?}");
     let seen = drive(&python, &format!("file://{page}"), "20");
     assert_eq!(seen["title"], "ElectionSafety:raft-member-3:raft-member-4");
     assert_eq!(seen["traces"][0]["events"], 1371);

@@ -16,6 +16,6 @@ pub mod time;
 
 pub use hint::nearest;
 pub use owned::{FolderError, Kind, Replacement};
-pub use path_name::path_name;
+pub use path_name::{path_name, stays_inside};
 pub use recent::Recent;
 pub use table::Table;

@@ -10,6 +10,7 @@
 //! follow.
 
 use std::fmt::Write as _;
+use std::path::{Component, Path};
 
 use sha2::{Digest, Sha256};
 
@@ -50,6 +51,13 @@ pub fn path_name(name: &str) -> String {
         let _ = write!(escaped, "{byte:02x}");
     }
     escaped
+}
+
+/// Whether a path from outside, joined to a folder, leads to something in it: it is not empty, begins at no root, and does not go up.
+#[must_use]
+pub fn stays_inside(path: &Path) -> bool {
+    let mut parts = path.components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// The name that a component stands for, if [`path_name`] makes it of one that was not cut.
@@ -102,16 +110,24 @@ fn capitals(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::path::{Component, Path};
-
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     use super::*;
 
     fn is_one_component(text: &str) -> bool {
         let mut parts = Path::new(text).components();
         matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
+    }
+
+    #[test]
+    fn a_path_from_outside_stays_in_its_folder() {
+        for inside in ["a", "a/b.jsonl", "a//b", "..a/b"] {
+            assert!(stays_inside(Path::new(inside)), "{inside}");
+        }
+        for outside in ["", "/", "/a", "..", "../a", "a/../../b", "a/..", "./a"] {
+            assert!(!stays_inside(Path::new(outside)), "{outside}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use demi_common::stays_inside;
 use demi_lineage::execution::{SCHEDULE, SUMMARY, is_execution, load_summary};
 use demi_lineage::export::{Selection, Trace};
 use demi_replay::Registry;
@@ -290,6 +291,11 @@ fn result_page(
         .iter()
         .filter(|other| Some(other.file.as_str()) != shown.file_name().and_then(|n| n.to_str()))
     {
+        // Somebody may have sent the folder: what its summary names lies in it, or is not read.
+        if !stays_inside(Path::new(&other.file)) {
+            page.warnings.push(format!("{} is not shown: it is no file of the result", other.file));
+            continue;
+        }
         let replay = || replayed(models, &read_schedule(&out.join(&other.file))?, &scenario);
         match replay() {
             Ok(replayed) => page

@@ -1,6 +1,6 @@
 //! What the process itself takes, as exporters of Prometheus tell it: `process_*`, without a prefix.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -44,7 +44,8 @@ impl Process {
         // Numbered as proc(5) does, from the third on.
         let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse::<f64>().ok());
         if let (Some(user), Some(system)) = (field(14), field(15)) {
-            self.cpu.inc_by(((user + system) / TICKS - self.cpu.get()).max(0.0));
+            // Set, not added to: two may ask at a time.
+            self.cpu.inner().store(((user + system) / TICKS).to_bits(), Ordering::Relaxed);
         }
         let boot =
             read("/proc/stat").lines().find_map(|line| line.strip_prefix("btime ")?.parse::<f64>().ok());

@@ -10,6 +10,7 @@ use chrono::{NaiveDate, Utc};
 use super::session::Session;
 use super::{CommitError, Settings};
 use crate::metrics::{Metrics, SystemLabel};
+use demi_store::delta::TableWriter;
 use demi_store::{Doomed, Store, StoreError, Waiting, delete_locked};
 
 /// Time between two looks for events that are too old.
@@ -38,8 +39,7 @@ impl Retention {
         self.next = Instant::now() + EVERY;
         let today = Utc::now().date_naive();
         for (system, before) in old(settings, today) {
-            let files = session.writing.events()?.data_files(system)?;
-            if files.iter().any(|file| file.date.is_some_and(|date| date < before)) {
+            if is_there(session.writing.events()?, system, before)? {
                 return Ok(true);
             }
         }
@@ -52,10 +52,19 @@ fn old(settings: &Settings, today: NaiveDate) -> impl Iterator<Item = (&str, Nai
     settings.keep.iter().map(move |(system, keep)| (&**system, keep.since(today)))
 }
 
+/// Whether events of a system of days before one are there.
+fn is_there(events: &TableWriter, system: &str, before: NaiveDate) -> Result<bool, StoreError> {
+    let mut files = events.data_files(system)?.into_iter();
+    Ok(files.any(|file| file.date.is_some_and(|date| date < before)))
+}
+
 /// Deletes what is too old. The systems are locked by this process.
 pub(super) fn delete(settings: &Settings, metrics: &Metrics) -> Result<(), StoreError> {
     let mut store = Store::create_on(&settings.store, settings.files.clone())?;
     for (system, before) in old(settings, Utc::now().date_naive()) {
+        if !is_there(&store.events_writer()?, system, before)? {
+            continue;
+        }
         let doomed = Doomed { before: Some(before), ..Doomed::default() };
         let deleted = delete_locked(&mut store, system, &doomed, &Waiting::default())?;
         if deleted.events > 0 {

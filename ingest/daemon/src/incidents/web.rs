@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use demi_common::stays_inside;
 use demi_incidents::event::{Event, Opened};
 use demi_incidents::sources::{Alerts, Request as OpenRequest};
 use demi_incidents::view::{self, Filter, PAGE};
@@ -371,11 +372,7 @@ async fn published(web: &Web, name: String, kind: String) -> Result<Option<Vec<u
         let id = journal.state().find(&name)?;
         let incident = journal.state().incidents().get(&id)?;
         let file = view::file(incident, &kind)?;
-        let plain = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
-        if !std::path::Path::new(&file).components().all(plain) {
-            return None;
-        }
-        Some(place.data(id).join(file))
+        stays_inside(std::path::Path::new(&file)).then(|| place.data(id).join(file))
     });
     // Others need not wait for a large file.
     Ok(match path.await? {

@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deltalake_core::DeltaTable;
 use demi_common::durable::{replace, sync_folder, write};
 use demi_common::regular;
 use demi_common::sealed::SealedFile;
+use demi_common::stays_inside;
 use serde::{Deserialize, Serialize};
 
 use super::beside::{COMPLETENESS, COMPLETENESS_BEFORE, DELETED};
@@ -32,7 +33,7 @@ const DIGITS: usize = 20;
 /// All tables that a store may have.
 const TABLES: [&str; 5] = [EVENTS, QUARANTINE, DELETED, COMPLETENESS, COMPLETENESS_BEFORE];
 /// What is beside the tables and is no lock, room or index that is made anew.
-const BESIDE: [&str; 4] = ["stamps", "incidents", "violations", "copies.json"];
+const BESIDE: [&str; 3] = ["stamps", "incidents", "violations"];
 /// How often it is tried to read all tables while none of them changes.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -107,9 +108,13 @@ fn copy(from: &Path, to: &Path, before: Option<Manifest>, is_backup: bool) -> Re
     let versions = tables.iter().map(|table| (table.name.to_owned(), table.version)).collect();
     let mut copying =
         Copying { from: &from, to, files: BTreeSet::new(), done: Copied { versions, ..Copied::default() } };
-    if is_backup && before.is_none() {
-        // Who finds the folder half done knows whose it is.
-        copying.manifest(&id)?;
+    if is_backup {
+        // Who deletes events has to know of it, also of one that is half done.
+        store.note_backup(to)?;
+        if before.is_none() {
+            // Who finds the folder half done knows whose it is.
+            copying.manifest(&id)?;
+        }
     }
     for table in &tables {
         for file in &table.files {
@@ -124,7 +129,7 @@ fn copy(from: &Path, to: &Path, before: Option<Manifest>, is_backup: bool) -> Re
     }
     if is_backup {
         let old = before.map(|before| before.files).unwrap_or_default();
-        for gone in old.difference(&copying.files).filter(|path| is_inside(path)) {
+        for gone in old.difference(&copying.files).filter(|path| stays_inside(path)) {
             match fs::remove_file(to.join(gone)) {
                 Ok(()) => copying.done.removed += 1,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -133,6 +138,8 @@ fn copy(from: &Path, to: &Path, before: Option<Manifest>, is_backup: bool) -> Re
         }
         copying.manifest(&id)?;
     }
+    // Places are kept as they are seen from the store, and the copy is elsewhere.
+    Store::open(to)?.note_all(&store.copies()?)?;
     sync_folder(to).map_err(failed(to, "sync this folder"))?;
     Ok(copying.done)
 }
@@ -341,10 +348,6 @@ fn is_free(folder: &Path) -> bool {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
-}
-
-fn is_inside(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 fn refuse(path: &Path, reason: String) -> StoreError {

@@ -21,6 +21,9 @@ pub struct Copies {
     pub spools: BTreeSet<PathBuf>,
     /// Folders of executions.
     pub executions: BTreeSet<PathBuf>,
+    /// Folders of backups.
+    #[serde(default)]
+    pub backups: BTreeSet<PathBuf>,
 }
 
 impl Store {
@@ -31,7 +34,7 @@ impl Store {
     pub fn copies(&self) -> Result<Copies, StoreError> {
         let mut copies = self.noted()?;
         let own = whole(&self.dir);
-        for paths in [&mut copies.spools, &mut copies.executions] {
+        for paths in [&mut copies.spools, &mut copies.executions, &mut copies.backups] {
             *paths = std::mem::take(paths).into_iter().map(|path| tidy(&own.join(path))).collect();
         }
         Ok(copies)
@@ -56,6 +59,25 @@ impl Store {
         self.note(execution, |copies| &mut copies.executions)
     }
 
+    /// Notes a backup of the store.
+    ///
+    /// # Errors
+    /// When the list cannot be read or written.
+    pub(super) fn note_backup(&self, backup: &Path) -> Result<(), StoreError> {
+        self.note(backup, |copies| &mut copies.backups)
+    }
+
+    /// Notes what another store knows, of which this one is a copy. A copy is none of itself.
+    ///
+    /// # Errors
+    /// When the list cannot be read or written.
+    pub(super) fn note_all(&self, known: &Copies) -> Result<(), StoreError> {
+        known.spools.iter().try_for_each(|spool| self.note_spool(spool))?;
+        known.executions.iter().try_for_each(|execution| self.note_execution(execution))?;
+        let own = whole(&self.dir);
+        known.backups.iter().filter(|path| whole(path) != own).try_for_each(|path| self.note_backup(path))
+    }
+
     fn noted(&self) -> Result<Copies, StoreError> {
         let path = self.dir.join(FILE);
         let io = |source| StoreError::Io { path: path.clone(), action: "read this file", source };
@@ -77,6 +99,7 @@ impl Store {
         // What is gone was removed by its owner.
         let own = whole(&self.dir);
         copies.executions.retain(|known| own.join(known).exists());
+        copies.backups.retain(|known| own.join(known).exists());
         if !of(&mut copies).insert(seen_from(&own, &whole(place))) {
             return Ok(());
         }
