@@ -139,7 +139,11 @@ fn copy(from: &Path, to: &Path, before: Option<Manifest>, is_backup: bool) -> Re
         copying.manifest(&id)?;
     }
     // Places are kept as they are seen from the store, and the copy is elsewhere.
-    Store::open(to)?.note_all(&store.copies()?)?;
+    let made = Store::open(to)?;
+    made.note_all(&store.copies()?)?;
+    if !is_backup {
+        made.note_backup(&from)?;
+    }
     sync_folder(to).map_err(failed(to, "sync this folder"))?;
     Ok(copying.done)
 }
