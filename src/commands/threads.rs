@@ -16,6 +16,25 @@ pub enum ThreadsCommand {
     Show(ShowArgs),
     /// Write a page that shows a schedule, a lane for each task.
     Report(ReportArgs),
+    /// Print a schedule in a format of another tool.
+    Export(ExportArgs),
+}
+
+/// The formats of other tools.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum Format {
+    /// The string that `shuttle::replay` takes, for the test in `demi_threads::on_shuttle`.
+    Shuttle,
+}
+
+/// Arguments of `threads export`.
+#[derive(clap::Args, Debug)]
+pub struct ExportArgs {
+    /// The file of the schedule.
+    file: PathBuf,
+    /// The format.
+    #[arg(long, value_name = "FORMAT")]
+    format: Format,
 }
 
 /// Arguments of `threads show`.
@@ -58,6 +77,16 @@ pub fn run(command: &ThreadsCommand, ui: &Ui) -> Outcome {
             let page = read(&args.file)?.page();
             replace_file(&args.html, |file| Ok(file.write_all(page.as_bytes())?))?;
             ui.result(&format!("wrote {} ({} KiB)", args.html.display(), page.len().div_ceil(1024)));
+        }
+        ThreadsCommand::Export(ExportArgs { file, format: Format::Shuttle }) => {
+            let Some(schedule) = read(file)?.last.shuttle else {
+                return Err(format!(
+                    "{}: the schedule does not say what shuttle's own is; follow it with DEMI_REPLAY, which writes it again",
+                    file.display()
+                )
+                .into());
+            };
+            ui.result(&schedule);
         }
     }
     Ok(ExitCode::SUCCESS)

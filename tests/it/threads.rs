@@ -52,6 +52,23 @@ fn a_page_shows_a_lane_for_each_task_and_trusts_no_text() {
 }
 
 #[test]
+fn a_schedule_is_exported_as_shuttle_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = SCHEDULE.replace(
+        "\"src/bank.rs:10:9\"}]}\n{\"last\"",
+        "\"src/bank.rs:10:9\"}]}\n{\"shuttle\":\"9101030028\",\"last\"",
+    );
+    assert_ne!(with, SCHEDULE);
+    std::fs::write(folder.path().join("with.jsonl"), with).unwrap();
+    std::fs::write(folder.path().join("without.jsonl"), SCHEDULE).unwrap();
+    let output = run(&folder, &["threads", "export", "with.jsonl", "--format", "shuttle"]);
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"9101030028\n"[..]));
+    let output = run(&folder, &["threads", "export", "without.jsonl", "--format", "shuttle"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("DEMI_REPLAY"), "{output:?}");
+}
+
+#[test]
 fn what_is_no_schedule_ends_with_status_2_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("other.jsonl"), "{\"format\":\"demi-schedule/1\"}\n").unwrap();

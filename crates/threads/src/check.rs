@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, FailureKind};
-use crate::minimize::{follow, minimize};
+use crate::log::{Followed, Log};
+use crate::minimize::{follow, follow_log, minimize};
 use crate::run::{Body, Ways, drive};
 use crate::schedule::Schedule;
 use crate::search::{Bounded, Level, Random, Twice};
@@ -28,6 +29,8 @@ pub enum Half {
     Random,
     /// Neither: a schedule was read from a file.
     Replay,
+    /// Neither: a log was followed.
+    Log,
     /// Neither: the test is not fit to be checked.
     Before,
 }
@@ -38,6 +41,7 @@ impl fmt::Display for Half {
             Half::Bounded => "the bounded half",
             Half::Random => "the random half",
             Half::Replay => "the schedule",
+            Half::Log => "the log",
             Half::Before => "the first two executions",
         })
     }
@@ -110,6 +114,7 @@ pub struct Outcome {
     diverged: u64,
     terminal: std::collections::BTreeSet<u128>,
     classes: std::collections::BTreeMap<String, u32>,
+    followed: Option<Followed>,
 }
 
 impl Outcome {
@@ -147,6 +152,12 @@ impl Outcome {
     #[must_use]
     pub fn classes(&self) -> &std::collections::BTreeMap<String, u32> {
         &self.classes
+    }
+
+    /// How far a log was followed, where [`Check::follow`] gave one.
+    #[must_use]
+    pub fn followed(&self) -> Option<&Followed> {
+        self.followed.as_ref()
     }
 
     /// Executions of the bounded half.
@@ -231,6 +242,7 @@ pub struct Check {
     patience: Duration,
     seed: u64,
     replay: Option<Schedule>,
+    log: Option<Arc<Log>>,
     out: Option<PathBuf>,
     graphs: bool,
 }
@@ -253,6 +265,7 @@ impl Check {
             patience: Duration::from_secs(20),
             seed: 1,
             replay: None,
+            log: None,
             out: None,
             graphs: false,
         }
@@ -349,6 +362,14 @@ impl Check {
         self
     }
 
+    /// Follows a log of a program first, as far as the test does the same. If it fails, that is the schedule which is minimized; if not, the search
+    /// begins.
+    #[must_use]
+    pub fn follow(mut self, log: Log) -> Self {
+        self.log = Some(Arc::new(log));
+        self
+    }
+
     /// The folder of schedule files.
     #[must_use]
     pub fn out(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -369,7 +390,7 @@ impl Check {
         Ways { limits, stack: self.stack, patience: self.patience }
     }
 
-    /// Takes `DEMI_BOUND`, `DEMI_BUDGET`, `DEMI_STEPS`, `DEMI_REPLAY` and `DEMI_OUT` from the environment.
+    /// Takes `DEMI_BOUND`, `DEMI_BUDGET`, `DEMI_STEPS`, `DEMI_LOG`, `DEMI_REPLAY` and `DEMI_OUT` from the environment.
     ///
     /// # Errors
     /// When one of them has a value that cannot be used.
@@ -400,6 +421,14 @@ impl Check {
         if let Ok(value) = std::env::var("DEMI_OUT") {
             self.out = Some(value.into());
         }
+        if let Ok(value) = std::env::var("DEMI_LOG") {
+            let log = Log::from_file(&value).map_err(|error| Misuse {
+                name: "DEMI_LOG",
+                value: value.clone(),
+                expected: error.to_string(),
+            })?;
+            self.log = Some(Arc::new(log));
+        }
         if let Ok(value) = std::env::var("DEMI_REPLAY") {
             let wrong = |expected: String| Misuse { name: "DEMI_REPLAY", value: value.clone(), expected };
             let text = std::fs::read_to_string(&value).map_err(|error| wrong(error.to_string()))?;
@@ -422,6 +451,9 @@ impl Check {
             Err(misuse) => panic!("{misuse}"),
         };
         let outcome = check.explore(f);
+        if let Some(followed) = outcome.followed() {
+            say(&format!("demi_threads: {name}: {followed}"));
+        }
         let Some(finding) = outcome.finding() else {
             say(&if check.replay.is_some() {
                 format!("demi_threads: {name}: the schedule of DEMI_REPLAY does not fail any more")
@@ -481,6 +513,7 @@ impl Check {
             diverged: 0,
             terminal: Default::default(),
             classes: Default::default(),
+            followed: None,
         };
         let unfit = |failure: Failure| Finding {
             failure,
@@ -507,6 +540,13 @@ impl Check {
             let twice = drive(body, Twice::new(), ways)?;
             if let Some(kind) = twice.differs {
                 return Err(Failure::new(kind));
+            }
+        }
+        if let Some(log) = &self.log {
+            let (found, followed) = follow_log(body, ways, Arc::clone(log))?;
+            outcome.followed = followed;
+            if let Some(found) = found {
+                return self.finding(body, &found, Half::Log, None).map(Some);
             }
         }
         let mut bounded = Bounded::new(self.cost, self.bound, self.cached);

@@ -22,6 +22,8 @@ mod hash;
 #[cfg(feature = "runtime")]
 pub mod hint;
 #[cfg(feature = "runtime")]
+mod log;
+#[cfg(feature = "runtime")]
 mod minimize;
 #[cfg(feature = "runtime")]
 mod op;
@@ -46,6 +48,10 @@ mod world;
 pub use check::{Check, Finding, Half, Outcome, check};
 #[cfg(feature = "macros")]
 pub use demi_threads_macros::test;
+#[cfg(feature = "runtime")]
+pub use log::{Followed, Log, LogError};
+#[cfg(feature = "runtime")]
+pub use run::on_shuttle;
 #[cfg(feature = "runtime")]
 pub use search::Level;
 /// Values of which each task has its own, as [`std::thread_local!`] declares them.

@@ -1,12 +1,15 @@
 //! The failing schedule with the fewest preemptions: what can be left out is, and a bounded search below the rest finds less or proves that there
 //! is none.
 
+use std::sync::Arc;
+
 use crate::failure::Failure;
+use crate::log::{Followed, Log};
 use crate::op::Place;
 use crate::run::{Body, Ways, drive};
 use crate::schedule::{After, Did, FORMAT, Header, Last, Schedule, Switch};
 use crate::search::{Bounded, Found, Single};
-use crate::world::{Cost, Directive, Plan, Why, World, directed};
+use crate::world::{Cost, Directive, Guide, Plan, Why, World, directed};
 
 /// The most operations of one piece in a file.
 const MOST_IN_A_PIECE: usize = 24;
@@ -54,6 +57,27 @@ pub(crate) fn follow(body: &Body, ways: Ways, directives: &[Directive], log: boo
         steps: 0,
         pieces: None,
     }))
+}
+
+/// Runs once by a log, as far as it goes.
+pub(crate) fn follow_log(
+    body: &Body,
+    ways: Ways,
+    log: Arc<Log>,
+) -> Result<(Option<Found>, Option<Followed>), Failure> {
+    let plan = Plan {
+        guide: Guide::Logged(log),
+        cost: Cost::Preemptions,
+        cached: false,
+        log: false,
+        expands: false,
+        compares: false,
+    };
+    let single = Single::new(plan, |world, ended| {
+        let found = ended.failure.clone().map(|failure| Found::new(world, &ended, failure, 1));
+        (found, world.followed_log())
+    });
+    Ok(drive(body, single, ways)?.result.unwrap_or((None, None)))
 }
 
 fn pieces(world: &World) -> Pieces {
@@ -112,7 +136,8 @@ fn pieces(world: &World) -> Pieces {
         current.1.push(did(&step.op));
     }
     let tasks = (0..world.tasks.len() as u16).map(|task| (world.name(task), world.path(task))).collect();
-    Pieces { switches, last: Last { last: world.name(current.0), did: cut(current.1) }, tasks }
+    let shuttle = (!world.turns.is_empty()).then(|| crate::schedule::as_shuttle_has_it(&world.turns));
+    Pieces { switches, last: Last { last: world.name(current.0), did: cut(current.1), shuttle }, tasks }
 }
 
 fn spot(at: Place) -> crate::failure::Spot {

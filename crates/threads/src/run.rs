@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId as Place};
 
 use crate::failure::{Failure, FailureKind, Spot};
 use crate::hash::HashKeyed;
-use crate::world::{Ended, Heart, Limits, Plan, WORLD, World};
+use crate::op::TaskId;
+use crate::world::{Cost, Ended, Guide, Heart, Limits, Plan, WORLD, World};
 
 /// A test.
 pub(crate) type Body = Arc<dyn Fn() + Send + Sync>;
@@ -103,6 +104,9 @@ impl<S: Strategy> Scheduler for Ours<S> {
                 && let Some(current) = current
             {
                 if can.binary_search_by_key(&current, |task| task.id()).is_ok() {
+                    if world.tells_turns() {
+                        world.turns.push(usize::from(current) as TaskId);
+                    }
                     return Some(current);
                 }
                 world.decide();
@@ -111,6 +115,9 @@ impl<S: Strategy> Scheduler for Ours<S> {
                 return None;
             }
             let next = world.chosen.take().unwrap_or(world.current);
+            if world.tells_turns() {
+                world.turns.push(next);
+            }
             Some(Place::from(usize::from(next)))
         })
     }
@@ -134,6 +141,10 @@ pub(crate) fn body<T>(f: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => Some(value),
         Err(payload) => {
+            if is_hosted() {
+                ends_on_shuttle();
+                resume_unwind(payload);
+            }
             panicked(&*payload);
             // What was thrown may itself fail when it is dropped.
             let _ = catch_unwind(AssertUnwindSafe(move || drop(payload)));
@@ -153,7 +164,68 @@ fn panicked(payload: &(dyn Any + Send)) {
 
 /// The task that runs has come to its end.
 pub(crate) fn finish() {
-    WORLD.with(|world| world.borrow_mut().finish());
+    let hosted = WORLD.with(|world| {
+        let world = &mut *world.borrow_mut();
+        world.finish();
+        if world.active && world.is_guest() {
+            world.looks_for_an_end();
+        }
+        world.is_guest()
+    });
+    if hosted {
+        fails_on_shuttle();
+        if WORLD.with(|world| world.borrow().is_over()) {
+            ends_on_shuttle();
+        }
+    }
+}
+
+fn is_hosted() -> bool {
+    WORLD.with(|world| {
+        let world = world.borrow();
+        world.active && world.is_guest()
+    })
+}
+
+/// From now on objects do what those of the standard library would do.
+fn ends_on_shuttle() {
+    WORLD.with(|world| drop(world.borrow_mut().end()));
+}
+
+/// The task with this number runs, where shuttle decides.
+pub(crate) fn enters(task: TaskId) {
+    WORLD.with(|world| {
+        let world = &mut *world.borrow_mut();
+        if world.is_guest() {
+            world.current = task;
+        }
+    });
+}
+
+/// Fails as a test on shuttle does, where the execution cannot go on.
+#[allow(clippy::panic, reason = "this is how a test fails")]
+pub(crate) fn fails_on_shuttle() {
+    let failure = WORLD.with(|world| world.borrow().ended.failure.clone());
+    if let Some(failure) = failure {
+        ends_on_shuttle();
+        panic!("{failure}");
+    }
+}
+
+/// Runs a test under a scheduler of shuttle's own, and no other: `shuttle::replay(|| on_shuttle(test), schedule)` replays a failure that this
+/// library found, with the schedule that `demi-lineage threads export` prints.
+pub fn on_shuttle(test: impl Fn()) {
+    let plan = Plan {
+        guide: Guide::Guest,
+        cost: Cost::Preemptions,
+        cached: false,
+        log: false,
+        expands: false,
+        compares: false,
+    };
+    WORLD.with(|world| world.borrow_mut().begin(plan, Limits { steps: 20_000, idle: 1_000 }));
+    body(test);
+    finish();
 }
 
 /// An operation that cannot happen is asked for where no other task may run: in a destructor while a panic is on its way up, or after the end.
@@ -190,7 +262,7 @@ fn hook() {
             let text = message(info.payload());
             let ours = WORLD.try_with(|world| {
                 let Ok(mut world) = world.try_borrow_mut() else { return false };
-                if !world.active {
+                if !world.active || world.is_guest() {
                     return false;
                 }
                 if let Some((first, first_at)) = &world.panicked {

@@ -86,6 +86,35 @@ pub struct Last {
     pub last: String,
     /// What it did.
     pub did: Vec<Did>,
+    /// The same schedule as shuttle writes it, for its own `replay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shuttle: Option<String>,
+}
+
+/// A schedule as shuttle writes it: a version, the bits of a task's number, how many turns there are, a seed, and the turns, each after a bit that
+/// says that it is no random number.
+#[cfg(feature = "runtime")]
+pub(crate) fn as_shuttle_has_it(turns: &[u16]) -> String {
+    let bits = (16 - turns.iter().copied().max().unwrap_or(0).leading_zeros()).max(1) as usize;
+    let mut bytes = vec![0x91u8, bits as u8];
+    let mut count = turns.len() as u64;
+    while count >= 0x80 {
+        bytes.push(count as u8 | 0x80);
+        count >>= 7;
+    }
+    bytes.extend([count as u8, 0]);
+    let mut packed = vec![0u8; (turns.len() * (bits + 1)).div_ceil(8)];
+    for (turn, task) in turns.iter().enumerate() {
+        for bit in (0..bits).filter(|bit| task >> bit & 1 == 1) {
+            let at = turn * (bits + 1) + 1 + bit;
+            packed[at / 8] |= 1 << (at % 8);
+        }
+    }
+    bytes.extend(packed);
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// A file.

@@ -2,7 +2,7 @@
 
 use std::thread::panicking;
 
-use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag};
+use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag, TaskId};
 use crate::world::{Next, WORLD, World};
 
 /// The object and its kind.
@@ -11,6 +11,8 @@ pub(crate) type Object<'a> = (&'a Tag, ResourceKind);
 enum Way {
     Scheduled,
     Switches,
+    /// Shuttle decides whether this task goes on.
+    Hosted(TaskId),
     /// The execution is over, or a panic is on its way up: the operation happens without a point, if it can.
     Quiet(ResourceId),
     /// It can not.
@@ -52,12 +54,17 @@ pub(crate) fn step_with<R>(
         if world.stopped || world.tasks[current].finished || panicking() {
             world.tasks[current].pending = op;
             if !world.enabled(world.current) {
+                // Where shuttle runs the test, nobody goes on with a search.
+                if world.is_guest() {
+                    return Way::Outside;
+                }
                 return Way::Never;
             }
             return Way::Quiet(on);
         }
         match world.announce(op) {
             Next::Go => Way::Scheduled,
+            Next::Switch if world.is_guest() => Way::Hosted(world.current),
             Next::Switch => Way::Switches,
         }
     });
@@ -72,6 +79,7 @@ pub(crate) fn step_with<R>(
         }
         Way::Never => crate::run::abandon(),
         Way::Switches => switch(),
+        Way::Hosted(me) => hosted(me),
         Way::Scheduled => {}
     }
     WORLD.with(|world| {
@@ -84,4 +92,21 @@ pub(crate) fn step_with<R>(
 /// Gives way to the task that the world has chosen, until it is this one's turn again.
 fn switch() {
     shuttle::thread::sleep(std::time::Duration::ZERO);
+}
+
+/// Gives way to whom shuttle chooses, until this task is chosen and can go on.
+fn hosted(me: TaskId) {
+    loop {
+        WORLD.with(|world| world.borrow_mut().looks_for_an_end());
+        crate::run::fails_on_shuttle();
+        switch();
+        let goes_on = WORLD.with(|world| {
+            let world = &mut *world.borrow_mut();
+            world.current = me;
+            world.enabled(me)
+        });
+        if goes_on {
+            return;
+        }
+    }
 }

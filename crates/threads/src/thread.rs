@@ -52,8 +52,9 @@ fn take<T>(slot: &Slot<T>) -> Option<T> {
 }
 
 /// What a task does: its closure, and its result where somebody may ask for it.
-fn job<T>(f: impl FnOnce() -> T, slot: Slot<T>) -> impl FnOnce() {
+fn job<T>(task: TaskId, f: impl FnOnce() -> T, slot: Slot<T>) -> impl FnOnce() {
     move || {
+        run::enters(task);
         let value = run::body(f);
         if Arc::strong_count(&slot) > 1 {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = value;
@@ -164,7 +165,7 @@ impl Builder {
     {
         let thread = begin(self.name, Location::caller())?;
         let slot = Slot::default();
-        shuttle::thread::spawn(job(f, Arc::clone(&slot)));
+        shuttle::thread::spawn(job(thread.id.0, f, Arc::clone(&slot)));
         Ok(JoinHandle { thread, slot })
     }
 
@@ -185,7 +186,7 @@ impl Builder {
         let thread = begin(self.name, Location::caller())?;
         let slot = Slot::default();
         scope.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(thread.id.0);
-        scope.inner.spawn(job(f, Arc::clone(&slot)));
+        scope.inner.spawn(job(thread.id.0, f, Arc::clone(&slot)));
         Ok(ScopedJoinHandle { thread, slot, scope: std::marker::PhantomData })
     }
 }

@@ -4,12 +4,14 @@
 //! switched. An operation that cannot complete is not enabled, so what is chosen always completes.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::failure::{Failure, FailureKind, Held, Waits};
 use crate::fair::{Fair, Tasks};
 use crate::hash::{HashKeyed, HashSet, mix, of_text};
+use crate::log::{Followed, Log, Logged};
 use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag, TaskId};
 
 /// What a search bounds.
@@ -43,6 +45,8 @@ pub(crate) struct Task {
     left: i64,
     late_steps: u32,
     late_yields: u32,
+    /// Whether it woke up at a condition variable and has not taken the lock again.
+    woke: bool,
 }
 
 /// A shared object.
@@ -186,6 +190,10 @@ pub(crate) enum Guide {
     Directed(Arc<HashKeyed<u128>>),
     /// The choices of an earlier execution, and then those from a place on again and again.
     Round { trace: Arc<[TaskId]>, from: usize },
+    /// The operations of a log, as far as they go.
+    Logged(Arc<Log>),
+    /// The scheduler of shuttle that runs the test without ours.
+    Guest,
 }
 
 /// How one execution is to go.
@@ -272,6 +280,14 @@ pub(crate) struct World {
     pub(crate) heart: Option<Arc<Heart>>,
     /// A panic that is on its way up.
     pub(crate) panicked: Option<(String, String)>,
+    /// The operations of the log that were followed, and what the resources of the test are called there.
+    logged: usize,
+    called: HashMap<ResourceId, String>,
+    parted: Option<String>,
+    /// Whom the log wants next.
+    wanted: Option<TaskId>,
+    /// Whom shuttle was told to run, at each of its points, where steps are kept.
+    pub(crate) turns: Vec<TaskId>,
 }
 
 /// What another thread sees of the execution.
@@ -340,6 +356,11 @@ impl World {
             yielded: 0,
             heart: None,
             panicked: None,
+            logged: 0,
+            called: HashMap::new(),
+            parted: None,
+            wanted: None,
+            turns: Vec::new(),
         }
     }
 
@@ -369,6 +390,11 @@ impl World {
         self.looks.clear();
         (self.ran, self.yielded) = (0, 0);
         self.panicked = None;
+        self.logged = 0;
+        self.called.clear();
+        self.parted = None;
+        self.wanted = None;
+        self.turns.clear();
         if let Some(heart) = &self.heart {
             heart.beats.fetch_add(1, Ordering::Relaxed);
         }
@@ -407,6 +433,7 @@ impl World {
             left,
             late_steps: 0,
             late_yields: 0,
+            woke: false,
         });
         self.live.push(id);
         id
@@ -553,13 +580,53 @@ impl World {
     pub(crate) fn announce(&mut self, op: Op) -> Next {
         let current = self.current;
         self.tasks[usize::from(current)].pending = op;
+        if self.is_guest() {
+            return Next::Switch;
+        }
         self.decide();
         match self.chosen {
-            Some(chosen) if chosen == current && !self.stopped => {
+            // Where steps are kept, each is a point of shuttle's too, so that its own schedule can be told.
+            Some(chosen) if chosen == current && !self.stopped && !self.tells_turns() => {
                 self.chosen = None;
                 Next::Go
             }
             _ => Next::Switch,
+        }
+    }
+
+    /// Whether all tasks have ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    /// Whether shuttle decides who goes next.
+    pub(crate) fn is_guest(&self) -> bool {
+        matches!(self.plan.guide, Guide::Guest)
+    }
+
+    /// Whether each operation is a point of shuttle's.
+    pub(crate) fn tells_turns(&self) -> bool {
+        self.plan.log && matches!(self.plan.guide, Guide::Directed(_))
+    }
+
+    /// Whether the execution of a guest can go on; fails if not.
+    pub(crate) fn looks_for_an_end(&mut self) {
+        if self.stopped || self.live.is_empty() {
+            return;
+        }
+        let current = self.current;
+        if !self.live.iter().any(|task| self.enabled(*task)) {
+            let waits = self.waits();
+            self.fail(FailureKind::Deadlock(waits));
+        } else if self.ended.steps >= self.limits.steps {
+            let kind = self.without_end();
+            self.fail(kind);
+        } else if !self.tasks[usize::from(current)].finished
+            && self.idle > self.limits.idle
+            && !self.others(current).is_empty()
+        {
+            let kind = self.hog(current);
+            self.fail(kind);
         }
     }
 
@@ -571,6 +638,7 @@ impl World {
         let place = u128::from(op.at.line()) << 40 | u128::from(op.at.column()) << 20 | op.kind as u128;
         task.ops += 1;
         task.left -= 1;
+        task.woke = matches!(op.kind, Kind::Wake | Kind::WakeOrTimeOut);
         self.ended.steps += 1;
         if self.ended.steps > self.limits.steps / 2 {
             task.late_steps += 1;
@@ -671,9 +739,14 @@ impl World {
         self.fair.filter(enabled);
         let stays = could && !yields && enabled.contains(&current);
         let just_began = self.tasks[usize::from(current)].ops == 0;
+        self.wanted = self.by_log(enabled);
         let chosen = if let [only] = enabled[..] {
             only
-        } else if stays && just_began && !self.leaves(current) {
+        } else if stays
+            && just_began
+            && !self.leaves(current)
+            && self.wanted.is_none_or(|task| task == current)
+        {
             // To leave a task before it did anything is not to choose it, which was tried.
             current
         } else {
@@ -706,6 +779,116 @@ impl World {
     fn leaves(&self, current: TaskId) -> bool {
         let task = &self.tasks[usize::from(current)];
         matches!(&self.plan.guide, Guide::Directed(map) if map.contains_key(&mix(task.birth, u128::from(task.ops))))
+    }
+
+    /// The task that a log calls so.
+    fn called(&self, log: &Log, name: &str) -> Option<TaskId> {
+        let mut all = 0..self.tasks.len() as TaskId;
+        if let Some(task) = all.clone().find(|task| self.name(*task) == name) {
+            return Some(task);
+        }
+        let (parent, ordinal) = log.child(name)?;
+        let parent = if parent == name { return None } else { self.called(log, parent)? };
+        all.find(|task| {
+            let found = &self.tasks[usize::from(*task)];
+            *task > 0 && found.parent == parent && found.ordinal == ordinal
+        })
+    }
+
+    /// Whether the next operation of a task is not of those that the log tells.
+    fn is_untold(&self, log: &Log, task: TaskId) -> bool {
+        let task = &self.tasks[usize::from(task)];
+        let name = self.resources.get(task.pending.on as usize).and_then(|resource| resource.name);
+        // Who wakes up takes the lock again, which many logs do not tell.
+        (task.woke && task.pending.kind == Kind::Lock) || !log.tells(task.pending.kind, name)
+    }
+
+    /// Whether the next operation of a task is that of the log.
+    fn is_told(&self, log: &Log, entry: &crate::log::Entry, task: TaskId) -> bool {
+        let op = self.tasks[usize::from(task)].pending;
+        if !entry.kind.fits(op.kind) {
+            return false;
+        }
+        let Some(on) = &entry.on else { return true };
+        match entry.kind {
+            Logged::Spawn => true,
+            Logged::Join => self.called(log, on).is_none_or(|task| u32::from(task) == op.aux),
+            _ => match self.resources.get(op.on as usize) {
+                None => true,
+                Some(resource) if resource.name.is_some() => {
+                    resource.name == Some(on) || self.resource_name(op.on) == *on
+                }
+                Some(_) => match self.called.get(&op.on) {
+                    Some(known) => known == on,
+                    None => !self.called.values().any(|known| known == on),
+                },
+            },
+        }
+    }
+
+    /// Whom a log wants next: the task of its next operation, or one that has to make way for it.
+    fn by_log(&mut self, enabled: &[TaskId]) -> Option<TaskId> {
+        let Guide::Logged(log) = &self.plan.guide else { return None };
+        let log = Arc::clone(log);
+        if self.parted.is_some() {
+            return None;
+        }
+        let entry = log.entries.get(self.logged)?;
+        let wanted = self.called(&log, &entry.task);
+        let parts = |does: String| Some(format!("{}; the test: {does}", entry.told()));
+        if let Some(task) = wanted {
+            let known = &self.tasks[usize::from(task)];
+            let op = known.pending;
+            if known.finished {
+                self.parted = parts(format!("{} has ended", self.name(task)));
+                return None;
+            }
+            let told = self.is_told(&log, entry, task);
+            if !told && !self.is_untold(&log, task) {
+                self.parted = parts(self.doing(task));
+                return None;
+            }
+            if enabled.contains(&task) {
+                if told {
+                    self.logged += 1;
+                    if let (Some(on), Some(resource)) = (&entry.on, self.resources.get(op.on as usize))
+                        && resource.name.is_none()
+                    {
+                        self.called.insert(op.on, on.clone());
+                    }
+                }
+                return Some(task);
+            }
+        }
+        let makes_way = enabled.iter().find(|task| Some(**task) != wanted && self.is_untold(&log, **task));
+        if makes_way.is_none() {
+            self.parted = parts(match wanted {
+                Some(task) => format!("{}, and has to wait", self.doing(task)),
+                None => format!("there is no task {} yet", entry.task),
+            });
+        }
+        makes_way.copied()
+    }
+
+    /// What a task does next, and where.
+    fn doing(&self, task: TaskId) -> String {
+        let op = self.tasks[usize::from(task)].pending;
+        let on = match op.kind {
+            Kind::Join => self.name(op.aux as TaskId),
+            _ => self.resource_name(op.on),
+        };
+        let what = format!("{} {on}", op.kind.word());
+        format!("{} does {} at {}", self.name(task), what.trim_end(), op.at)
+    }
+
+    /// How far the log was followed.
+    pub(crate) fn followed_log(&self) -> Option<Followed> {
+        let Guide::Logged(log) = &self.plan.guide else { return None };
+        let parted = self.parted.clone().or_else(|| {
+            let next = log.entries.get(self.logged)?;
+            Some(format!("{}; the test: it has ended", next.told()))
+        });
+        Some(Followed { operations: self.logged, all: log.entries.len(), parted })
     }
 
     fn branch(&mut self, current: TaskId, stays: bool, enabled: &[TaskId]) -> TaskId {
@@ -783,6 +966,8 @@ impl World {
                 }
                 found
             }
+            Guide::Logged(_) => self.wanted.unwrap_or(default),
+            Guide::Guest => default,
             Guide::Directed(map) => {
                 let task = &self.tasks[usize::from(current)];
                 match map.get(&mix(task.birth, u128::from(task.ops))) {

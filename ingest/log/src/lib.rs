@@ -60,5 +60,14 @@ pub const TARGET: &str = "demi_log";
 
 #[doc(hidden)]
 pub mod private {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     pub use tracing;
+
+    /// The number of an operation on threads: they count over all threads of the process.
+    #[must_use]
+    pub fn operation() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::SeqCst)
+    }
 }

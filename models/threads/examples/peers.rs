@@ -112,6 +112,8 @@ fn main() {
         "executor" executor() false;
         "once_cell" once_cell() true;
         "channel" channel() true;
+        "block_channel" block_channel() true;
+        "oneshot" oneshot() true;
     };
     println!(
         "executions to the first failure, - = none in {MOST}; medians of {SEEDS} seeds where chance decides"

@@ -571,3 +571,85 @@ pub fn channel() {
     let sent = sender.join().unwrap();
     assert!(!sent || drained == 1, "a message was accepted and is lost");
 }
+
+/// A channel of blocks: the first sender makes the first block and tells the receiver's side of it in a second step, and a receiver that leaves takes
+/// the block away while it waits for that. After the double free of crossbeam-channel 0.5.12 (RUSTSEC-2025-0024): the wait looked at the block instead
+/// of taking it.
+pub fn block_channel() {
+    struct Channel {
+        sent: AtomicUsize,
+        /// 0 where there is no block yet.
+        last: AtomicUsize,
+        first: AtomicUsize,
+        freed: AtomicUsize,
+    }
+    impl Channel {
+        fn send(&self) {
+            if self.last.load(SeqCst) == 0 && self.last.compare_exchange(0, 1, SeqCst, SeqCst).is_ok() {
+                self.first.store(1, SeqCst);
+            }
+            self.sent.fetch_add(1, SeqCst);
+        }
+        fn leave(&self) {
+            let sent = self.sent.load(SeqCst);
+            let mut block = self.first.swap(0, SeqCst);
+            if sent > 0 {
+                while block == 0 {
+                    rt::thread::yield_now();
+                    block = self.first.load(SeqCst);
+                }
+            }
+            self.freed.fetch_add(block, SeqCst);
+        }
+    }
+    let none = || AtomicUsize::new(0);
+    let channel = Arc::new(Channel { sent: none(), last: none(), first: none(), freed: none() });
+    let send = || {
+        let channel = Arc::clone(&channel);
+        spawn(move || channel.send())
+    };
+    let senders = [send(), send()];
+    channel.leave();
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    // The last one drops the channel with what is left in it.
+    let left = channel.first.load(SeqCst);
+    assert!(channel.freed.load(SeqCst) + left <= 1, "the block is freed twice");
+}
+
+/// A channel for one value whose receiver closes it and then looks for a value, while the sender, which finds it closed, takes its value back: both
+/// have it. After the data race of tokio's oneshot (RUSTSEC-2021-0124).
+pub fn oneshot() {
+    const SENT: usize = 1;
+    const CLOSED: usize = 2;
+    struct Oneshot {
+        state: AtomicUsize,
+        value: AtomicUsize,
+        users: AtomicUsize,
+    }
+    impl Oneshot {
+        fn take(&self) -> bool {
+            assert_eq!(self.users.fetch_add(1, SeqCst), 0, "both use the value at once");
+            let found = self.value.swap(0, SeqCst) != 0;
+            self.users.fetch_sub(1, SeqCst);
+            found
+        }
+    }
+    let shared = Arc::new(Oneshot {
+        state: AtomicUsize::new(0),
+        value: AtomicUsize::new(0),
+        users: AtomicUsize::new(0),
+    });
+    let other = Arc::clone(&shared);
+    let sender = spawn(move || {
+        other.value.store(7, SeqCst);
+        if other.state.fetch_or(SENT, SeqCst) & CLOSED != 0 {
+            other.take();
+        }
+    });
+    let before = shared.state.fetch_or(CLOSED, SeqCst);
+    // The value may be looked at only if it was sent before the close.
+    if before & SENT != 0 || shared.state.load(SeqCst) & SENT != 0 {
+        shared.take();
+    }
+    sender.join().unwrap();
+}

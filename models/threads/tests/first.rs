@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 use demi_threads::Check;
-use demi_threads_programs::{KNOWN, Known};
+use demi_threads_programs::{KNOWN, Known, demi};
 
 fn bounded(known: &Known) -> Check {
     Check::named(known.name).random(false).budget(200_000)
@@ -111,4 +111,25 @@ fn random_failures_come_down_to_the_least_preemptions() {
             assert_eq!(finding.least(), Some((known.preemptions, true)), "{} with seed {seed}", known.name);
         }
     }
+}
+
+/// How far the stack of indices is proven: in a long run as far as the time allows.
+#[test]
+fn the_stack_of_indices_is_proven_as_far_as_the_budget_goes() {
+    let long = std::env::var("DEMI_LONG").ok().map(|bound| bound.parse().unwrap_or(3));
+    let check = Check::named("safestack").bound(long.unwrap_or(1)).random(false).budget(u64::MAX);
+    let outcome = check.explore(|| demi::safe_stack(3, 2));
+    for (bound, level) in outcome.levels().iter().enumerate() {
+        println!(
+            "safestack {bound}: {} executions, {} steps, complete {}",
+            level.executions(),
+            level.steps(),
+            level.complete()
+        );
+    }
+    println!(
+        "safestack: {:?}",
+        outcome.finding().map(|finding| (finding.failure().to_string(), finding.least()))
+    );
+    assert!(outcome.finding().is_some() || outcome.complete() >= Some(1), "{}", outcome.promise());
 }

@@ -6,4 +6,5 @@ mod bad_use;
 mod brute_force;
 mod fairness;
 mod files;
+mod logs;
 mod objects;

@@ -115,6 +115,42 @@ impl Write for Stuck {
 }
 
 #[test]
+fn operations_on_threads_are_numbered_over_all_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let (layer, guard) = Builder::new().to_file(&path).unwrap();
+    let shared = Mutex::new(Vec::new());
+    let dispatch = dispatch(layer);
+    std::thread::scope(|scope| {
+        for name in ["ann", "bob"] {
+            let (shared, dispatch) = (&shared, dispatch.clone());
+            scope.spawn(move || {
+                tracing::dispatcher::with_default(&dispatch, || {
+                    for _ in 0..50 {
+                        let mut order = shared.lock().unwrap();
+                        demi_log::operation!(name, "lock", "order");
+                        order.push(name);
+                        demi_log::operation!(name, "unlock", "order", waited = false);
+                    }
+                });
+            });
+        }
+    });
+    drop(dispatch);
+    drop(guard);
+    let mut records = records(&path);
+    records.sort_by_key(|record| record.attrs["operation"].as_u64());
+    let locks = records.iter().filter(|record| record.type_.as_deref() == Some("lock"));
+    let order: Vec<&str> = locks.map(|record| &*record.actor).collect();
+    assert_eq!(order, *shared.lock().unwrap(), "the numbers are in the order in which the lock was taken");
+    assert!(
+        records.chunks(2).all(|pair| pair[0].actor == pair[1].actor),
+        "nobody comes between lock and unlock"
+    );
+    assert_eq!(records[0].payload.as_deref(), Some("order"));
+}
+
+#[test]
 fn a_slow_sink_holds_nobody_up_and_what_is_lost_is_told() {
     let (go, waiting) = channel();
     let written = Arc::new(Mutex::new(Vec::new()));
