@@ -73,7 +73,10 @@ pub enum FailureKind {
         at: Spot,
     },
     /// No task can go on, and one has not ended.
-    Deadlock(Vec<Waits>),
+    Deadlock {
+        /// What each of them waits for.
+        waits: Vec<Waits>,
+    },
     /// A task goes round without letting others go first.
     Hog {
         /// The task.
@@ -117,7 +120,7 @@ impl FailureKind {
     pub fn class(&self) -> String {
         match self {
             FailureKind::Panic { at, .. } => format!("panic at {at}"),
-            FailureKind::Deadlock(_) => "deadlock".to_owned(),
+            FailureKind::Deadlock { .. } => "deadlock".to_owned(),
             FailureKind::Hog { .. } => "hog".to_owned(),
             FailureKind::Livelock { .. } => "livelock".to_owned(),
             FailureKind::Nondeterministic { .. } => "nondeterministic".to_owned(),
@@ -148,7 +151,7 @@ impl fmt::Display for FailureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FailureKind::Panic { task, message, at } => write!(f, "{task} panicked at {at}: {message}"),
-            FailureKind::Deadlock(waits) => {
+            FailureKind::Deadlock { waits } => {
                 write!(
                     f,
                     "deadlock: {} can go on",

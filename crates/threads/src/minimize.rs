@@ -75,7 +75,7 @@ pub(crate) fn follow_log(
     };
     let single = Single::new(plan, |world, ended| {
         let found = ended.failure.clone().map(|failure| Found::new(world, &ended, failure, 1));
-        (found, world.followed_log())
+        (found, world.followed_log(ended.failure.is_some()))
     });
     Ok(drive(body, single, ways)?.result.unwrap_or((None, None)))
 }

@@ -192,7 +192,12 @@ fn ends_on_shuttle() {
     WORLD.with(|world| drop(world.borrow_mut().end()));
 }
 
-/// The task with this number runs, where shuttle decides.
+/// The number of the task that runs.
+pub(crate) fn me() -> TaskId {
+    WORLD.with(|world| world.borrow().current)
+}
+
+/// The task with this number runs, where shuttle decides: at each of its points another may have run.
 pub(crate) fn enters(task: TaskId) {
     WORLD.with(|world| {
         let world = &mut *world.borrow_mut();

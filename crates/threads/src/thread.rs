@@ -165,7 +165,9 @@ impl Builder {
     {
         let thread = begin(self.name, Location::caller())?;
         let slot = Slot::default();
+        let me = run::me();
         shuttle::thread::spawn(job(thread.id.0, f, Arc::clone(&slot)));
+        run::enters(me);
         Ok(JoinHandle { thread, slot })
     }
 
@@ -186,7 +188,9 @@ impl Builder {
         let thread = begin(self.name, Location::caller())?;
         let slot = Slot::default();
         scope.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(thread.id.0);
+        let me = run::me();
         scope.inner.spawn(job(thread.id.0, f, Arc::clone(&slot)));
+        run::enters(me);
         Ok(ScopedJoinHandle { thread, slot, scope: std::marker::PhantomData })
     }
 }
@@ -262,7 +266,8 @@ where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
     let at = Location::caller();
-    shuttle::thread::scope(|inner| {
+    let me = run::me();
+    let result = shuttle::thread::scope(|inner| {
         // The reference must live as long as the scope, which safe code can only promise of what is never dropped: some bytes of each scope.
         let scope: &Scope<'_, 'env> = Box::leak(Box::new(Scope { inner, tasks: Mutex::default() }));
         let result = catch_unwind(AssertUnwindSafe(|| f(scope)));
@@ -273,7 +278,9 @@ where
         }
         drop(std::mem::take(&mut *scope.tasks.lock().unwrap_or_else(PoisonError::into_inner)));
         result.unwrap_or_else(|payload| resume_unwind(payload))
-    })
+    });
+    run::enters(me);
+    result
 }
 
 /// The task that runs.

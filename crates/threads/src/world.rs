@@ -480,7 +480,12 @@ impl World {
         let Some(resource) = self.resources.get(id as usize) else { return String::new() };
         let same = |other: &&Resource| match resource.name {
             Some(name) => other.name == Some(name),
-            None => other.name.is_none() && other.made == resource.made && other.kind == resource.kind,
+            // Its name says the line, and there may be several in one.
+            None => {
+                let (one, two) = (other.made, resource.made);
+                let here = one.file() == two.file() && one.line() == two.line();
+                other.name.is_none() && here && other.kind == resource.kind
+            }
         };
         let all = self.resources.iter().filter(same).count();
         let before = self.resources[..id as usize].iter().filter(same).count();
@@ -617,7 +622,7 @@ impl World {
         let current = self.current;
         if !self.live.iter().any(|task| self.enabled(*task)) {
             let waits = self.waits();
-            self.fail(FailureKind::Deadlock(waits));
+            self.fail(FailureKind::Deadlock { waits });
         } else if self.ended.steps >= self.limits.steps {
             let kind = self.without_end();
             self.fail(kind);
@@ -718,7 +723,7 @@ impl World {
         if enabled.is_empty() {
             if !self.live.is_empty() {
                 let waits = self.waits();
-                self.fail(FailureKind::Deadlock(waits));
+                self.fail(FailureKind::Deadlock { waits });
             }
             self.stopped = true;
             return;
@@ -881,11 +886,11 @@ impl World {
         format!("{} does {} at {}", self.name(task), what.trim_end(), op.at)
     }
 
-    /// How far the log was followed.
-    pub(crate) fn followed_log(&self) -> Option<Followed> {
+    /// How far the log was followed, in an execution that came to its end or failed.
+    pub(crate) fn followed_log(&self, failed: bool) -> Option<Followed> {
         let Guide::Logged(log) = &self.plan.guide else { return None };
         let parted = self.parted.clone().or_else(|| {
-            let next = log.entries.get(self.logged)?;
+            let next = log.entries.get(self.logged).filter(|_| !failed)?;
             Some(format!("{}; the test: it has ended", next.told()))
         });
         Some(Followed { operations: self.logged, all: log.entries.len(), parted })

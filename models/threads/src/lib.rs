@@ -71,6 +71,6 @@ pub const KNOWN: &[Known] = known! {
     "executor" demi::executor(), 2 None, None, None;
     "once_cell" demi::once_cell(), 1 None, None, None;
     "channel" demi::channel(), 2 None, None, None;
-    "block_channel" demi::block_channel(), 1 None, None, None;
+    "block_channel" demi::block_channel(), 2 None, None, None;
     "oneshot" demi::oneshot(), 2 None, None, None;
 };

@@ -133,3 +133,14 @@ fn the_stack_of_indices_is_proven_as_far_as_the_budget_goes() {
     );
     assert!(outcome.finding().is_some() || outcome.complete() >= Some(1), "{}", outcome.promise());
 }
+
+/// Nine tasks branch so widely without a preemption that delays find it first; that none fails without one is proven all the same.
+#[test]
+fn the_wrong_lock_among_nine_tasks_is_found_by_delays_and_proven() {
+    let check = Check::named("wronglock_bad").delays(2).random(false).budget(400_000);
+    let outcome = check.explore(|| demi::wrong_lock(7));
+    let finding = outcome.finding().unwrap();
+    println!("wronglock: in {}, {:?} after {} more", finding.executions(), finding.least(), finding.tests());
+    assert!(finding.executions() <= 38, "{}", finding.executions());
+    assert_eq!(finding.least(), Some((1, true)));
+}

@@ -55,6 +55,49 @@ fn a_schedule_is_read_back_and_followed_each_time() {
     }
 }
 
+/// Two locks in opposite orders, and a loop that never lets others go first.
+#[test]
+fn schedules_of_all_kinds_of_failures_are_read_back_and_followed() {
+    fn deadlock() {
+        let locks = Arc::new((Mutex::new(()), Mutex::new(())));
+        let other = Arc::clone(&locks);
+        let task = thread::spawn(move || {
+            let _first = other.1.lock().unwrap();
+            let _second = other.0.lock().unwrap();
+        });
+        let first = locks.0.lock().unwrap();
+        drop(locks.1.lock().unwrap());
+        drop(first);
+        task.join().unwrap();
+    }
+    fn hog() {
+        let ready = Arc::new(AtomicUsize::new(0));
+        let other = Arc::clone(&ready);
+        let task = thread::spawn(move || while other.load(Ordering::SeqCst) == 0 {});
+        ready.store(1, Ordering::SeqCst);
+        task.join().unwrap();
+    }
+    fn livelock() {
+        let never = AtomicUsize::new(0);
+        while never.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+    }
+    let tests: [(fn(), &str); 3] =
+        [(deadlock, "deadlock"), (hog, "never lets others go first"), (livelock, "livelock")];
+    for (test, word) in tests {
+        let outcome = Check::named("kinds").steps(2_000).explore(test);
+        let finding = outcome.finding().unwrap();
+        let text = finding.failure().to_string();
+        assert!(text.to_lowercase().contains(word), "{text}");
+        let schedule = finding.schedule().unwrap();
+        assert_eq!(&Schedule::read(&schedule.write()).unwrap(), schedule);
+        let again = Check::named("kinds").steps(2_000).replay(schedule.clone()).explore(test);
+        let again = again.finding().unwrap();
+        assert_eq!((again.executions(), again.failure().class()), (1, finding.failure().class()), "{text}");
+    }
+}
+
 #[test]
 fn a_schedule_is_followed_after_an_edit_elsewhere() {
     let outcome = Check::named("bank").replay(found()).explore(|| bank(true));

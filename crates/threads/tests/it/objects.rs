@@ -137,7 +137,7 @@ fn a_deadlock_names_locks_holders_and_places() {
     });
     let finding = outcome.finding().unwrap();
     assert_eq!(finding.least(), Some((1, true)));
-    let FailureKind::Deadlock(waits) = finding.failure().kind() else { panic!("{}", finding.failure()) };
+    let FailureKind::Deadlock { waits } = finding.failure().kind() else { panic!("{}", finding.failure()) };
     let main = waits.iter().find(|waits| waits.task == "main").unwrap();
     let other = waits.iter().find(|waits| waits.task == "other").unwrap();
     assert_eq!((main.what.as_str(), main.by.as_deref()), ("right", Some("other")));
@@ -384,4 +384,22 @@ fn the_attribute_makes_a_test_that_fails() {
     add(&value);
     task.join().unwrap();
     assert_eq!(value.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn two_locks_that_are_made_in_one_line_have_two_names() {
+    let outcome = Check::named("line").explore(|| {
+        let locks = Arc::new((Mutex::new(()), Mutex::new(())));
+        let other = Arc::clone(&locks);
+        let task = thread::spawn(move || {
+            let _first = other.1.lock().unwrap();
+            let _second = other.0.lock().unwrap();
+        });
+        let first = locks.0.lock().unwrap();
+        drop(locks.1.lock().unwrap());
+        drop(first);
+        task.join().unwrap();
+    });
+    let text = outcome.finding().unwrap().failure().to_string();
+    assert!(text.contains("#1") && text.contains("#2"), "{text}");
 }
