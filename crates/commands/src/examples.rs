@@ -144,6 +144,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     ("threads report", &[("threads report failed.json --html page.html", "a page of a schedule of threads")]),
+    (
+        "threads export",
+        &[("threads export failed.json --format shuttle", "the schedule as the string that shuttle replays")],
+    ),
     ("threads show", &[("threads show failed.json", "the tasks side by side")]),
     ("verify", &[("verify min", "every claim of the certificate, from scratch")]),
 ];
