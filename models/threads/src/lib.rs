@@ -1,5 +1,5 @@
-//! Known programs with a concurrency bug, each written from what the bug is: classics, those of SCTBench, CHESS's work-stealing queue, and three
-//! kinds that were found and mended in the Rust world.
+//! Known programs with a concurrency bug, each written from what the bug is: classics, those of SCTBench, CHESS's work-stealing queue, and
+//! bugs of channels, cells and executors that were found and mended in the Rust world.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
