@@ -16,6 +16,7 @@ mod order;
 mod pipeline;
 pub mod query;
 mod read;
+pub mod window;
 
 pub use error::{LineageError, ViolationError};
 pub use order::ViolationSpec;

@@ -260,6 +260,42 @@ pub struct BuildSummary {
     pub depth: u64,
     /// What should be known before trusting the result.
     pub warnings: Vec<String>,
+    /// The part of the system's events that it was built of; absent where it was built of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowSummary>,
+}
+
+/// What a window begins at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Beginning {
+    /// The start of the system: nothing was left out before it.
+    Start,
+    /// A consistent cut at which no message was on its way.
+    Ground,
+    /// A consistent cut at which messages were on their way.
+    Cut,
+}
+
+/// A part of a system's events, between two consistent cuts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WindowSummary {
+    /// What was asked for.
+    pub asked: String,
+    /// What it begins at.
+    pub begins: Beginning,
+    /// Events of the system before it.
+    pub before: u64,
+    /// Events of the system after it.
+    pub after: u64,
+    /// Messages and timers that were on their way at its beginning; their sends are brought along.
+    pub in_flight: u64,
+    /// Records before it that are brought along since they tell the last state of their actor.
+    pub states: u64,
+    /// Events of the system without a time that can be read: they are before the window unless they come after something in it.
+    pub untimed: u64,
+    /// Whether a replay from a first state can follow it.
+    pub replayable: bool,
 }
 
 /// The three outcomes of a replay.

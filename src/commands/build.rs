@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use demi_lineage::window::Window;
 use demi_lineage::{BuildOptions, ViolationSpec};
-use demi_schemas::summary::{AgainstStamps, BuildSummary, ProvenanceRule, StampCheck};
+use demi_schemas::EventId;
+use demi_schemas::summary::{
+    AgainstStamps, Beginning, BuildSummary, ProvenanceRule, StampCheck, WindowSummary,
+};
 use demi_store::Quarantined;
 
 use super::Outcome;
@@ -27,6 +31,8 @@ pub struct BuildArgs {
     /// event that a line of a log became, text:REGEX for the first event that holds a text, actors:A,B, or none to build only the order. The default is the violation records in the logs; if there are several, all their actors together.
     #[arg(long, value_name = "SPEC")]
     violation: Option<ViolationSpec>,
+    #[command(flatten)]
+    window: WindowArgs,
     /// The events that are kept of the actors in the violation.
     #[arg(long, value_enum, default_value_t = Rule::Inclusive)]
     rule: Rule,
@@ -51,6 +57,32 @@ pub struct BuildArgs {
 
 /// Most pairs of actors whose stamps contradict that are named.
 const NAMED: usize = 5;
+
+/// Which part of the events to build. It begins and ends at consistent cuts: at the largest one at or before what is asked for.
+#[derive(clap::Args, Clone, Debug, Default)]
+struct WindowArgs {
+    /// Build only the last N events, by their times; with --around the N nearest to that event [default there: 1000000]. The messages that were on their way
+    /// at the beginning are brought along. An execution that begins after the start of the system cannot be replayed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    last: Option<u64>,
+    /// Build only what happened at this time or later, by the clock of each log.
+    #[arg(long, value_name = "TIME", conflicts_with = "last")]
+    since: Option<String>,
+    /// Build only what happened at this time or earlier, by the clock of each log.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Build only the events around this one, as many before as after it.
+    #[arg(long, value_name = "EVENT", conflicts_with_all = ["since", "until"])]
+    around: Option<String>,
+}
+
+impl WindowArgs {
+    fn window(&self) -> Result<Window, Box<dyn std::error::Error>> {
+        let WindowArgs { last, since, until, around } = self.clone();
+        let around = around.map(|event| EventId::readings(&event)).transpose()?.unwrap_or_default();
+        Ok(Window { last, since, until, around })
+    }
+}
 
 /// The rule of the causal past.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +114,15 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     if args.logs.says_how() {
         return Err("a mapping is for logs: the records of a store were mapped when they were loaded".into());
     }
-    let built =
-        super::built::build(&store, args.system.as_deref(), options, args.refuse_incomplete, &args.out, ui)?;
+    let built = super::built::build(
+        &store,
+        args.system.as_deref(),
+        options,
+        &args.window.window()?,
+        args.refuse_incomplete,
+        &args.out,
+        ui,
+    )?;
     built.note(&args.out);
     tell(&args, &built.summary, None, built.quarantined, ui)?;
     Ok(ExitCode::SUCCESS)
@@ -101,7 +140,7 @@ fn of_logs(args: &BuildArgs, mut options: BuildOptions, ui: &Ui) -> Outcome {
     }
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let built = super::find::build(logs.files(), &options, &args.out, &mut say);
+    let built = super::find::build_window(logs.files(), options, &args.window.window()?, &args.out, &mut say);
     bar.finish_and_clear();
     tell(args, &built?, Some(&logs.in_words()), quarantined, ui)?;
     Ok(if damaged { ExitCode::from(2) } else { ExitCode::SUCCESS })
@@ -192,6 +231,30 @@ fn stamps(check: &StampCheck) -> String {
     lines
 }
 
+/// What is said of a part of the events, a line each.
+fn in_window(window: &WindowSummary) -> String {
+    let WindowSummary { asked, begins, before, after, in_flight, states, untimed, .. } = window;
+    let mut text = format!("window: {asked}; left out: {before} events before it, {after} after it\n");
+    match begins {
+        Beginning::Start => text.push_str("it begins at the start of the system\n"),
+        Beginning::Ground => text.push_str("it begins at a consistent cut with no message on its way"),
+        Beginning::Cut => text.push_str(&format!(
+            "it begins at a consistent cut with {in_flight} messages and timers on their way, whose sends are brought along"
+        )),
+    }
+    if *begins != Beginning::Start {
+        text.push_str(&format!(
+            " (and {states} records that tell the last states before it), so it cannot be replayed\n"
+        ));
+    }
+    if *untimed > 0 {
+        text.push_str(&format!(
+            "{untimed} events have no time that can be read: they are before the beginning unless they come after something in the window\n"
+        ));
+    }
+    text
+}
+
 fn describe(s: &BuildSummary, out: &str) -> String {
     let u = &s.unmatched;
     let violation = match (s.violation.is_empty(), s.affected.is_empty()) {
@@ -209,7 +272,7 @@ fn describe(s: &BuildSummary, out: &str) -> String {
     format!(
         "{}: {} events, {} deliveries, longest chain {}\n\
          messages: {} matched; unmatched: {} in flight, {} lost, {} sender missing, {} duplicate, {} from outside; channels {order}\n\
-         {edges}{}{violation}\n\
+         {edges}{}{}{violation}\n\
          kept {} of {} deliveries ({} of {} events)\n\
          wrote {out}",
         s.system,
@@ -223,6 +286,7 @@ fn describe(s: &BuildSummary, out: &str) -> String {
         u.duplicate,
         u.external,
         s.stamps.as_ref().map(stamps).unwrap_or_default(),
+        s.window.as_ref().map(in_window).unwrap_or_default(),
         s.kept_deliveries,
         s.deliveries,
         s.kept,

@@ -8,6 +8,7 @@ use demi_common::owned::{Kind, check};
 use demi_common::sealed::{DAMAGED, SealedFile};
 use demi_common::{FolderError, path_name};
 use demi_lineage::query::{RebuildReason, Refreshed};
+use demi_lineage::window::Window;
 use demi_lineage::{BuildOptions, LineageError};
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
 use demi_store::{Quarantined, Store, backward_stamps, quarantined};
@@ -90,6 +91,7 @@ pub fn build(
     place: &Path,
     named: Option<&str>,
     mut options: BuildOptions,
+    window: &Window,
     refuse_incomplete: bool,
     out: &Path,
     ui: &Ui,
@@ -104,7 +106,9 @@ pub fn build(
     options.system.clone_from(&system);
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let result = with_files(&mut store, &system, |files| super::find::build(files, &options, out, &mut say));
+    let result = with_files(&mut store, &system, |files| {
+        super::find::build_window(files, options.clone(), window, out, &mut say)
+    });
     bar.finish_and_clear();
     Ok(Built { summary: result?, quarantined, store })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use demi_commands::ui::Ui;
 use demi_common::sealed::SealedFile;
 use demi_lineage::BuildOptions;
+use demi_lineage::window::Window;
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
 use demi_store::Quarantined;
 use tempfile::TempDir;
@@ -38,6 +39,7 @@ pub fn build(
     _: &Path,
     _: Option<&str>,
     _: BuildOptions,
+    _: &Window,
     _: bool,
     _: &Path,
     _: &Ui,

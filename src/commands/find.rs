@@ -9,6 +9,7 @@ use std::str::FromStr;
 use demi_common::sealed::SealedFile;
 use demi_formats::Source;
 use demi_lineage::export::{self, Content};
+use demi_lineage::window::{self, Window};
 use demi_lineage::{BuildOptions, LineageError, ViolationSpec};
 use demi_schemas::summary::BuildSummary;
 use regex::{Regex, RegexBuilder};
@@ -176,6 +177,27 @@ fn offset_of(line: &LineOf) -> Result<u64, Box<dyn Error>> {
         number += u64::from(ended);
     }
     Ok(offset)
+}
+
+/// Builds an execution of a part of the events, or of all.
+///
+/// # Errors
+/// As [`build`], and when there is no such part.
+pub fn build_window(
+    files: &[SealedFile],
+    mut options: BuildOptions,
+    window: &Window,
+    out: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<BuildSummary, Box<dyn Error>> {
+    if window.is_everything() {
+        return build(files, &options, out, say);
+    }
+    let beside = out.parent().filter(|parent| parent.is_dir()).unwrap_or(Path::new("."));
+    let place = tempfile::Builder::new().prefix(".demi-window-").tempdir_in(beside)?;
+    let windowed = window::cut(files, &options.system, window, place.path(), say)?;
+    options.window = Some(windowed.summary);
+    build(&[windowed.file], &options, out, say)
 }
 
 /// Builds an execution. A violation that is named by a line or a text is looked for in the order, which is built first.

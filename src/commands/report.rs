@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use demi_commands::IncludedModels;
 use demi_commands::files::read_scenario;
 use demi_commands::report::PageArgs;
+use demi_lineage::window::Window;
 use demi_lineage::{BuildOptions, ViolationSpec};
 use demi_schemas::summary::BackwardStamps;
 
@@ -72,7 +73,15 @@ impl Source {
         let made = tempfile::Builder::new().prefix(".demi-report-").tempdir()?;
         let folder = made.path().join("exec");
         let options = BuildOptions { violation: violation.clone(), ..BuildOptions::default() };
-        super::built::build(&args.input, args.system.as_deref(), options, false, &folder, ui)?;
+        super::built::build(
+            &args.input,
+            args.system.as_deref(),
+            options,
+            &Window::default(),
+            false,
+            &folder,
+            ui,
+        )?;
         Ok(Source { folder, warnings: Vec::new(), _made: Some(made) })
     }
 }

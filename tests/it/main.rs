@@ -58,6 +58,7 @@ mod stamps;
 mod structure;
 mod third_party;
 mod threads;
+mod windows;
 mod wrong_path;
 
 mod support {

@@ -29,6 +29,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "build --store store --system prod --violation text:'two leaders' --out exec",
                 "the first event that holds a text",
             ),
+            (
+                "build --store store --system prod --last 5000000 --out exec",
+                "the last events of a system that is too large for one build",
+            ),
         ],
     ),
     ("check", &[("check --invariants invariants.toml exec", "which invariants fail, and where")]),

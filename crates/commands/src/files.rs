@@ -37,6 +37,15 @@ pub fn read_schedule(path: &Path, kept: bool) -> Result<Schedule, Box<dyn Error>
     let inside = path.join("schedule.jsonl");
     let path = if inside.is_file() && !demi_lineage::execution::is_execution(path) { &inside } else { path };
     if path.is_dir() {
+        let window = demi_lineage::execution::load_summary(path)?.window;
+        if let Some(window) = window.filter(|window| !window.replayable) {
+            return Err(format!(
+                "{} begins at a cut ({}), not at the start of the system, so no replay can follow it: build it without --last, --since and --around",
+                path.display(),
+                window.asked
+            )
+            .into());
+        }
         return Ok(demi_lineage::execution::load_schedule(path, kept)?);
     }
     let text = text_of(path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -249,6 +249,7 @@ impl Ordered {
             channels_in_order: self.in_order,
             depth: deepest,
             warnings,
+            window: None,
         }
     }
 }

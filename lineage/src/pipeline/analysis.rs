@@ -164,5 +164,6 @@ pub(super) fn summarize(
         channels_in_order: lineage.channels_in_order,
         depth: u64::from(lineage.order.depth.iter().copied().max().unwrap_or(0)),
         warnings,
+        window: options.window.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! What is asked of a build.
 
-use demi_schemas::summary::{BackwardStamps, ProvenanceRule};
+use demi_schemas::summary::{BackwardStamps, ProvenanceRule, WindowSummary};
 
 use crate::order::ViolationSpec;
 
@@ -20,6 +20,8 @@ pub struct BuildOptions {
     pub copy: bool,
     /// Actors whose stamps run backwards through their logs; the summary says so.
     pub backwards: Vec<BackwardStamps>,
+    /// The part of the system's events that the files hold; the summary says so.
+    pub window: Option<WindowSummary>,
 }
 
 impl Default for BuildOptions {
@@ -31,6 +33,7 @@ impl Default for BuildOptions {
             readable: 100_000,
             copy: false,
             backwards: Vec::new(),
+            window: None,
         }
     }
 }

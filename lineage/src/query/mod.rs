@@ -38,6 +38,7 @@ pub use state_selection::{ClassPredicate, ClassPredicateError, StateSelection};
 pub use stats::{ChannelStats, Latency, Stats};
 pub use store::{Refreshed, rebuild, refresh};
 pub use time::TimedCut;
+pub(crate) use time::instant;
 
 pub use crate::grow::RebuildReason;
 

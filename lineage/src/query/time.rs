@@ -10,7 +10,7 @@ use crate::read::columns;
 
 /// The point in time that a stamp tells, in nanoseconds since 1970; nothing where it tells none. A number counts from 1970, unless it is so small that
 /// a program counted from another moment.
-pub(super) fn instant(text: &str) -> Option<i64> {
+pub(crate) fn instant(text: &str) -> Option<i64> {
     demi_common::time::nanos(text).or_else(|| {
         let nanos = crate::read::Stamp::read(text)?.nanos();
         u64::try_from(nanos).is_ok_and(is_clock_seq).then_some(nanos)

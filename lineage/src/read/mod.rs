@@ -5,14 +5,14 @@ pub(crate) mod columns;
 mod contents;
 mod events;
 pub(crate) mod gather;
-mod intern;
+pub(crate) mod intern;
 mod parents;
 mod partition;
 mod placement;
 pub(crate) mod records;
 mod scan;
 mod sorted;
-mod source;
+pub(crate) mod source;
 mod stamps;
 mod units;
 

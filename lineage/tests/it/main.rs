@@ -17,3 +17,4 @@ mod doubt;
 mod export;
 mod order_index;
 mod properties;
+mod window;
