@@ -91,6 +91,9 @@ pub fn cut(
         end = log.cut(|time| time > until)?;
         progress("lowering its end to a consistent cut");
         log.lower(&mut end, &Cut::default())?;
+        if let Some(around) = &limits.around {
+            log.raise(&mut end, around)?;
+        }
     }
     let mut begin = Cut::nothing();
     if let Some(since) = limits.since {
@@ -108,7 +111,7 @@ pub fn cut(
         && !chosen.around
     {
         return Err(LineageError::Question(format!(
-            "{around} happens after something later than the window; a larger one holds it (--last)"
+            "{around} was received before the window begins; a larger one holds it (--last)"
         )));
     }
     let file = write(files, chosen.rows, &dir.join("window.parquet"))?;
@@ -242,6 +245,13 @@ impl Cut {
     fn holds(&self, actor: u32, place: Place) -> bool {
         let outside = self.outside.get(actor as usize).copied().flatten();
         !self.empty && outside.is_none_or(|outside| place < outside)
+    }
+
+    /// Takes an event and what is before it in its log in.
+    fn raise(&mut self, actor: u32, (incarnation, seq): Place) {
+        if let Some(Some(outside)) = self.outside.get_mut(actor as usize) {
+            *outside = (*outside).max((incarnation, seq.saturating_add(1)));
+        }
     }
 
     fn lower(&mut self, actor: u32, place: Place) {
@@ -496,6 +506,33 @@ impl<'a> Log<'a> {
         }
     }
 
+    /// Raises a consistent cut to the smallest one that holds an event too: what was received in it was sent in it.
+    fn raise(&mut self, cut: &mut Cut, event: &EventId) -> Result<(), LineageError> {
+        let actor = self.actors.intern(&event.actor);
+        if actor == self.environment {
+            return Ok(());
+        }
+        let mut before = cut.clone();
+        cut.raise(actor, (event.incarnation, event.seq));
+        let messages = Columns { times: false, messages: true };
+        while before.outside != cut.outside {
+            let mut received: FxHashSet<IdHash> = FxHashSet::default();
+            self.each(messages, &mut |_, _, record| {
+                let added =
+                    cut.holds(record.actor, record.place) && !before.holds(record.actor, record.place);
+                received.extend(record.id.filter(|_| added && record.kind.is_delivery()));
+            })?;
+            before.outside.clone_from(&cut.outside);
+            self.each(messages, &mut |_, _, record| {
+                let sent = record.is_cause() && !record.alone;
+                if sent && record.id.is_some_and(|id| received.contains(&id)) {
+                    cut.raise(record.actor, record.place);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
     /// The rows of what lies between two consistent cuts, and of what is brought along.
     fn choose(&mut self, limits: &Limits, begin: &Cut, end: &Cut) -> Result<Chosen, LineageError> {
         let inside = |record: &Record| {
@@ -512,10 +549,8 @@ impl<'a> Log<'a> {
         let (mut received, mut from_outside) = (FxHashSet::default(), FxHashSet::default());
         let mut unnamed = [0_u64; 2];
         self.each(Columns { times: true, messages: true }, &mut |_, _, record| match record.id {
-            Some(id) if record.alone => {
-                if record.is_cause() && timely(record.time) {
-                    from_outside.insert(id);
-                }
+            Some(id) if record.alone && record.is_cause() && timely(record.time) => {
+                from_outside.insert(id);
             }
             _ if record.alone || !inside(record) => {}
             Some(id) if record.kind.is_delivery() => {
@@ -530,7 +565,7 @@ impl<'a> Log<'a> {
         }
         // What was received before the beginning was sent before it, whatever the clock of the environment says.
         let mut earlier = FxHashSet::default();
-        if !begin.empty && !(from_outside.is_empty() && received.is_empty()) {
+        if !(begin.empty || from_outside.is_empty() && received.is_empty()) {
             self.each(Columns { times: false, messages: true }, &mut |_, _, record| {
                 let Some(id) = record.id.filter(|_| record.kind.is_delivery() && !record.alone) else {
                     return;

@@ -60,7 +60,7 @@ fn a_window_is_built_of_logs_and_of_a_store() {
     assert!(order.contains("before"), "{order}");
 
     let text = done(at, &["build", "logs", "--last", "20", "--violation", "none", "--out", "last"]);
-    assert!(text.contains("window: last 20; left out: 40 events before it, 0 after it"), "{text}");
+    assert!(text.contains("window: last 20; left out: 50 events before it, 0 after it"), "{text}");
     assert!(text.contains("so it cannot be replayed"), "{text}");
     let (code, _, err) = told(at, &["export", "last", "--format", "dot"]);
     assert_eq!(code, Some(0), "{err}");

@@ -195,8 +195,25 @@ fn closure(all: &[Event]) -> Vec<Vec<bool>> {
 }
 
 /// What was cut against what brute force says; `since` and `until` are the times that count.
-fn check(all: &[Event], windowed: &Windowed, since: Option<i64>, until: Option<i64>, dir: &Path) {
-    let end = until.map_or_else(Cut::new, |until| consistent(all, |time| time > until));
+fn check(
+    all: &[Event],
+    windowed: &Windowed,
+    (since, until): (Option<i64>, Option<i64>),
+    around: Option<&Event>,
+    dir: &Path,
+) {
+    let mut end = until.map_or_else(Cut::new, |until| consistent(all, |time| time > until));
+    if let Some(around) = around.filter(|event| !event.alone && !inside(&end, event)) {
+        // With all that happens before it.
+        let (at, closure) = (all.iter().position(|event| event.name == around.name).unwrap(), closure(all));
+        for (i, event) in all.iter().enumerate().filter(|(_, event)| !event.alone) {
+            if i == at || closure[i][at] {
+                end.entry(event.name.actor.clone()).and_modify(|outside| {
+                    *outside = (*outside).max((place(event).0, place(event).1 + 1));
+                });
+            }
+        }
+    }
     let begin = since.map(|since| {
         // Lowered within the end.
         let within: Vec<Event> = all.iter().filter(|event| inside(&end, event)).cloned().collect();
@@ -293,7 +310,7 @@ proptest! {
             ..Window::default()
         };
         match cut(&files, "s", &window, dir.path(), &mut |_| {}) {
-            Ok(windowed) => check(&all, &windowed, since, until, dir.path()),
+            Ok(windowed) => check(&all, &windowed, (since, until), None, dir.path()),
             Err(error) => {
                 let error = error.to_string();
                 prop_assert!(error.contains("no event of system 's' lies") || error.contains("no event has a time"), "{error}");
@@ -325,7 +342,7 @@ proptest! {
         }
         match cut(&files, "s", &window, dir.path(), &mut |_| {}) {
             Ok(windowed) => {
-                check(&all, &windowed, since, until, dir.path());
+                check(&all, &windowed, (since, until), around.then_some(event), dir.path());
                 prop_assert!(!around || names(&windowed.file).contains(&event.name.to_string()));
             }
             Err(error) => prop_assert!(around && error.to_string().contains("a larger one holds it"), "{error}"),
