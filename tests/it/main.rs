@@ -25,6 +25,7 @@ mod daemon_tls;
 mod damage;
 mod deleting;
 mod docs;
+mod docs_run;
 mod exit_status;
 mod explore;
 mod find;
@@ -62,6 +63,7 @@ mod windows;
 mod wrong_path;
 
 mod support {
+    pub mod demo;
     pub mod kill;
     pub mod run;
     pub mod tls;

@@ -13,6 +13,8 @@ use std::process::Output;
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::support::demo;
+
 fn demi(args: &[&str]) -> Output {
     Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(args).output().unwrap()
 }
@@ -45,8 +47,7 @@ fn recorded(case: &str) -> Option<PathBuf> {
 fn the_demo_ends_in_a_schedule_that_replays() {
     let folder = tempfile::tempdir().unwrap();
     let out = path(folder.path(), "demo");
-    let output = demi(&["demo", "--out", &out]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    demo::copy_into(Path::new(&out));
     let (schedule, scenario) = (format!("{out}/min/schedule.jsonl"), format!("{out}/scenario.toml"));
     let (code, replayed) = json(&["replay", &schedule, "--scenario", &scenario, "--strict", "--json"]);
     assert_eq!((code, replayed["verdict"].as_str()), (0, Some("violates")));

@@ -14,6 +14,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::support::demo;
+
 fn demi(args: &[&str]) -> Output {
     assert_cmd::Command::cargo_bin("demi-lineage").unwrap().arg("-q").args(args).output().unwrap()
 }
@@ -63,7 +65,7 @@ fn drive(python: &Path, url: &str, steps: &str) -> Value {
 fn the_demo_is_exported_and_read_in_a_browser() {
     let folder = tempfile::tempdir().unwrap();
     let out = path(folder.path(), "demo");
-    done(&["demo", "--out", &out]);
+    demo::copy_into(Path::new(&out));
     let (exec, min) = (format!("{out}/exec"), format!("{out}/min"));
 
     let events = |args: &[&str]| -> usize {
