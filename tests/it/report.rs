@@ -58,6 +58,9 @@ fn drive(python: &Path, url: &str, steps: &str) -> Value {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     println!("{seen}");
+    if seen["axe"].is_null() {
+        println!("skipped: no axe-core (`npm ci` in crates/report), so its rules were not tried on the page");
+    }
     seen
 }
 

@@ -1,7 +1,7 @@
 """Opens a report page in headless Chromium through the DevTools protocol, uses it as a reader would, and prints what
 it saw and measured as JSON.
 
-    python drive.py URL [--pictures FOLDER] [--steps N] [--chromium PATH]
+    python drive.py URL [--pictures FOLDER] [--steps N] [--search TEXT].. [--chromium PATH]
 
 Needs the package `websockets`. Exit status 1 when something on the page is not as it should be.
 """
@@ -167,6 +167,24 @@ async def legible(page, when):
     return seen["least"]
 
 
+# The rules of axe-core, where `npm ci` in crates/report has installed it.
+AXE = os.path.join(os.path.dirname(__file__), "../../crates/report/node_modules/axe-core/axe.min.js")
+
+
+async def accessible(page, when):
+    """No rule of axe-core is violated by what is shown; None where it is not installed."""
+    if not os.path.exists(AXE):
+        return None
+    if not await page.run("'axe' in window"):
+        with open(AXE, encoding="utf-8") as file:
+            await page.run(file.read() + ";0")
+    await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    found = await page.run("axe.run(document, {resultTypes: ['violations', 'passes']}).then((seen) => ({passes: seen.passes.length, violations: seen.violations.map((v) => [v.id, v.help, v.nodes.map((node) => node.html.slice(0, 200)).slice(0, 3)])}))")
+    check(found["passes"] > 15, f"axe-core looks at the page, {when}: {found}")
+    check(not found["violations"], f"no rule of axe-core is violated, {when}: {json.dumps(found['violations'])}")
+    return found["passes"]
+
+
 async def keys(page):
     """The list of events, with the keyboard alone."""
     row = "demi.list.active"
@@ -181,7 +199,8 @@ async def keys(page):
         await page.arrow("ArrowDown")
     await page.until(f"{row} === Math.min(3, demi.current.trace.n - 1) && {here}", "arrows move in order")
     label = await page.run("document.activeElement.getAttribute('aria-label')")
-    check(", event " in label and not label.startswith("undefined"), f"a row says what its event is: {label}")
+    shown = await page.run("document.activeElement.textContent.trim()")
+    check(label.startswith(shown) and "undefined" not in label, f"a row says what its event is: {label}, {shown}")
     await page.arrow("PageDown")
     await page.until(f"{row} > 3 && {here}", "page by page")
     await page.arrow("End")
@@ -205,6 +224,16 @@ async def keys(page):
         await page.until(f"{row} === {start} && {here}", "Shift ↑ goes back")
     await page.key("Enter")
     await page.until(f"demi.current.selected === {start} && document.activeElement.ariaSelected === 'true'", "Enter chooses the event")
+
+
+async def searched(page, text):
+    """How long a search takes until it is painted, and how much of that on a processor."""
+    times, before = [], await page.cpu()
+    for _ in range(5):
+        times.append(await page.run(f"(async () => {{ demi.search.input.value = {json.dumps(text)}; const began = performance.now(); await demi.search.run(); demi.paint(); return performance.now() - began; }})()"))
+    cpu = (await page.cpu() - before) / len(times)
+    hits = await page.run("demi.search.hits.total")
+    return {"hits": hits, "median_ms": round(sorted(times)[len(times) // 2]), "cpu_ms": round(cpu)}
 
 
 async def linked(page):
@@ -300,6 +329,7 @@ async def filters(page, args):
     await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     check(await page.run("document.documentElement.scrollWidth <= innerWidth + 1"), "the filter fits")
     await page.picture(args.pictures, "filter")
+    await accessible(page, "with the filter")
     await legible(page, "with the filter")
     await button("show all")
     await page.until(f"{lanes}.length === {len(before)} && demi.current.view.count === demi.current.trace.n", "all is shown again")
@@ -321,6 +351,7 @@ async def use(page, args):
     await page.until("document.documentElement?.dataset.ready !== undefined || document.getElementById('notice')?.hidden === false", "the page opens", 60)
     await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     seen["open_ms"] = round((time.monotonic() - began) * 1000)
+    seen["open_cpu_ms"] = round(await page.cpu())
     check(await page.run("document.getElementById('notice').hidden"), "no error is shown: " + await page.run("document.getElementById('notice').textContent"))
     seen["title"] = await page.run("document.getElementById('heading').textContent")
     seen["traces"] = await page.run("demi.diagrams.map((d) => ({name: d.trace.name, events: d.trace.n, actors: d.trace.actors.length}))")
@@ -328,6 +359,7 @@ async def use(page, args):
     check(await page.run("document.querySelectorAll('b:not(h1 b, h2 b, li b, .tip b, [role=option] b)').length === 0"), "no markup came from texts")
     await page.picture(args.pictures, "light")
     seen["contrast"] = await legible(page, "at first")
+    seen["axe"] = await accessible(page, "at first")
 
     # The page opens at the violation, and its address names the event.
     if await page.run("demi.page.differences.length > 0"):
@@ -437,6 +469,8 @@ async def use(page, args):
         await page.until("demi.current.selected === demi.search.hits.events[demi.search.hits.total - 1]", "it is shown")
     await page.picture(args.pictures, "search")
     seen["contrast"] = min(seen["contrast"], await legible(page, "while searching"))
+    await accessible(page, "while searching")
+    seen["searches"] = {text: await searched(page, text) for text in args.search}
     await page.run("document.getElementById('search').focus()")
     await page.key("Escape")
     await page.until("document.getElementById('results').hidden", "Escape ends the search")
@@ -452,6 +486,7 @@ async def use(page, args):
     await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     await page.picture(args.pictures, "dark")
     seen["contrast"] = min(seen["contrast"], await legible(page, "in the dark"))
+    await accessible(page, "in the dark")
     await page.run("document.querySelector('.sheets').scrollIntoView()")
     await page.picture(args.pictures, "sheets")
     await page.run("window.scrollTo(0, 0)")
@@ -460,6 +495,7 @@ async def use(page, args):
     await page.until("document.getElementById('about').open", "? opens the help")
     await page.picture(args.pictures, "help")
     seen["contrast"] = min(seen["contrast"], await legible(page, "with help"))
+    await accessible(page, "with help")
     await page.key("Escape")
     await page.until("!document.getElementById('about').open", "Escape closes the help")
     await page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
@@ -469,6 +505,7 @@ async def use(page, args):
     wide = await page.run(TOO_WIDE)
     check(not wide, f"what is shown fits a narrow window: {wide}")
     await page.picture(args.pictures, "narrow")
+    await accessible(page, "in a narrow window")
     if args.pictures:
         await page.call("Emulation.setDeviceMetricsOverride", width=390, height=2600, deviceScaleFactor=1, mobile=True)
         await asyncio.sleep(0.3)
@@ -536,6 +573,7 @@ async def main():
     parser.add_argument("url")
     parser.add_argument("--pictures")
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--search", action="append", default=[], help="say how long this search takes")
     parser.add_argument("--chromium", default=os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser"))
     args = parser.parse_args()
     if args.pictures:

@@ -108,7 +108,7 @@ function logSheet(page) {
     return [name, number(log.events), `${number(log.first)}–${number(log.last)}`, el("span", { class: missed ? "gap" : null, title: gaps }, missed ? `${number(log.missing)} (${clip(gaps, 24)})` : "none"), el("span", { class: "meter", title: `${(share * 100).toFixed(1)} %` }, bar)];
   });
   const missing = page.completeness.reduce((sum, log) => sum + BigInt(log.missing), 0n);
-  return sheet("Completeness of the logs", el("p", {}, missing ? `${plural(missing, "position")} missing from the logs: order through them is not known.` : "Every log is complete from its first position to its last."), table(["log", "events", "positions", "missing", ""], rows));
+  return sheet("Completeness of the logs", el("p", {}, missing ? `${plural(missing, "position")} missing from the logs: order through them is not known.` : "Every log is complete from its first position to its last."), table(["log", "events", "positions", "missing", "complete"], rows));
 }
 
 /**

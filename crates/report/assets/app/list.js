@@ -163,23 +163,24 @@ export class EventList {
    */
   content(diagram, event) {
     const { trace } = diagram;
-    return [el("span", { class: "n" }, number(event.i + 1)), el("b", {}, trace.actors[event.actor]), ` ${sentenceOf(event)}`, trace.violations.includes(event.i) ? el("i", {}, " · violation") : null];
+    return [el("span", { class: "n" }, number(event.i + 1)), " ", el("b", {}, trace.actors[event.actor]), ` ${sentenceOf(event)}`, trace.violations.includes(event.i) ? el("i", {}, " · violation") : null];
   }
 
   /**
+   * What a screen reader says of a row: what stands there, and then what only the diagram shows.
+   *
    * @param {Diagram} diagram
    * @param {Event} event
    */
   label(diagram, event) {
-    const { trace } = diagram;
-    const notes = [`event ${event.i + 1}`];
+    const { trace } = diagram, notes = /** @type {string[]} */ ([]);
     const [cause] = event.causes.filter((end) => MESSAGES.has(end.joint)), effects = event.effects.filter((end) => MESSAGES.has(end.joint));
     if (cause) notes.push(`comes from event ${cause.i + 1}`);
     if (effects.length) notes.push(`leads to event ${effects.slice(0, 3).map((end) => end.i + 1).join(", ")}`);
-    if (trace.violations.includes(event.i)) notes.push("violation");
     if (trace.deviations.includes(event.i)) notes.push("deviates from the default order");
     if (!event.kept) notes.push("pruned");
-    return `${trace.actors[event.actor]} ${sentenceOf(event)}, ${notes.join(", ")}`;
+    const shown = `${number(event.i + 1)} ${trace.actors[event.actor]} ${sentenceOf(event)}${trace.violations.includes(event.i) ? " · violation" : ""}`;
+    return [shown, ...notes].join(", ");
   }
 
   /** @param {number} k */

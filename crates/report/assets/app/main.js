@@ -9,7 +9,8 @@ import { setTheme } from "./theme.js";
 /** @returns {Promise<PageData>} */
 async function unpack() {
   const text = ($("data").textContent ?? "").trim();
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let k = 0; k < bytes.length; k++) bytes[k] = letters.charCodeAt(k);
   if (typeof DecompressionStream === "undefined") throw new Error("this browser is too old (it has no DecompressionStream)");
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());

@@ -65,7 +65,10 @@ export class Overview {
     ctx.fillStyle = theme.colors.alarm;
     for (const i of d.trace.violations) ctx.fillRect(0, at(d.view.row(i)) - 1, width, 2.5);
     ctx.fillStyle = theme.colors.future;
-    for (const i of d.found) ctx.fillRect(width - 7, at(d.view.row(i)), 7, 1.5);
+    // Many hits share a line of the picture; each line is drawn once.
+    const lines = new Uint8Array(Math.ceil(height * ratio) + 1);
+    for (const i of d.found) lines[Math.floor(at(d.view.row(i)) * ratio)] = 1;
+    lines.forEach((hit, line) => { if (hit) ctx.fillRect(width - 7, line / ratio, 7, 1.5); });
     if (d.selected !== null) {
       ctx.fillStyle = theme.colors.accent;
       ctx.fillRect(0, at(d.view.row(d.selected)), width, 2);

@@ -194,28 +194,31 @@ function testing(test, { columns, actors, kinds, changes, idOf, marked }) {
   const inActors = has(wanted("actor") ? actors : []), inKinds = has(wanted("kind") ? kinds : []);
   const names = TEXTS.filter(wanted), numbers = names.map((name) => columns[name]);
   const member = (/** @type {string} */ one) => { const found = memberOf(one, path); return Number(found !== null && holds(found)); };
-  const inTexts = !names.length ? new Uint8Array() : path.length ? lazily(columns.texts, member) : has(columns.texts);
+  const inTexts = lazily(columns.texts, path.length ? member : (one) => Number(holds(one)));
   // Besides its actor's name, an id is digits and slashes.
   const ids = wanted("id") && (key === "id" || regex || /[0-9/]/.test(text));
   const changing = wanted("state") ? changed(changes, path, holds) : new Set();
-  return (k) => inActors[columns.actor[k]] === 1 || inKinds[columns.kind[k]] === 1 || numbers.some((of) => of[k] >= 0 && inTexts[of[k]] === 1) || changing.has(k) || (ids && holds(idOf(k)));
+  return (k) => {
+    if (inActors[columns.actor[k]] === 1 || inKinds[columns.kind[k]] === 1 || changing.has(k)) return true;
+    for (const of of numbers) if (of[k] >= 0 && inTexts(of[k])) return true;
+    return ids && holds(idOf(k));
+  };
 }
 
 /**
- * A table that is made entry by entry, as it is asked.
+ * Whether a text holds, by its number: each is looked at once, and only those that are asked for.
  *
  * @param {string[]} texts
- * @param {(text: string) => number} of
- * @returns {Record<number, number>}
+ * @param {(text: string) => number} of 1 where it holds, else 0
+ * @returns {(n: number) => boolean}
  */
 function lazily(texts, of) {
-  const known = /** @type {Map<number, number>} */ (new Map());
-  return new Proxy({}, { get: (_, name) => {
-    const n = Number(name);
-    let value = known.get(n);
-    if (value === undefined) known.set(n, (value = of(texts[n])));
-    return value;
-  } });
+  // 0 where it was not asked yet.
+  const known = new Uint8Array(texts.length);
+  return (n) => {
+    if (known[n] === 0) known[n] = 1 + of(texts[n]);
+    return known[n] === 2;
+  };
 }
 
 /**
@@ -259,14 +262,13 @@ export function chainsOf(trace, patterns) {
   const ends = patterns.map(() => new Uint8Array(n));
   // By pattern and event: the latest end of it at or before the event.
   const latest = patterns.map(() => new Int32Array(n).fill(-1));
+  const { into, out, cause, effect } = edges;
   for (let i = 0; i < n; i++) {
-    const logged = place[i] > 0 ? chain[actor[i]][place[i] - 1] : -1;
-    for (let p = 0; p <= last; p++) {
-      let best = -1;
-      const look = (/** @type {number} */ cause) => { best = Math.max(best, latest[p][cause]); };
-      if (logged >= 0) look(logged);
-      edges.each(i, false, look);
-      latest[p][i] = best;
+    const logged = place[i] > 0 ? chain[actor[i]][place[i] - 1] : -1, first = into.get(i);
+    for (const reached of latest) {
+      let best = logged >= 0 ? reached[logged] : -1;
+      for (let k = first; k >= 0; k = into.next[k]) if (reached[cause[k]] > best) best = reached[cause[k]];
+      reached[i] = best;
     }
     for (let p = last; p >= 0; p--) {
       if ((p > 0 && latest[p - 1][i] < 0) || !patterns[p](i)) continue;
@@ -288,14 +290,14 @@ export function chainsOf(trace, patterns) {
   };
   // Backwards: an end is in a match of all patterns if such an end of the next one stands after it.
   const taking = /** @type {number[]} */ ([]), events = /** @type {number[]} */ ([]);
-  const follows = patterns.map(() => new Uint8Array(n));
+  const follows = patterns.map(() => new Uint8Array(n)), behind = new Uint8Array(last + 1);
   for (let i = n - 1; i >= 0; i--) {
-    const logged = place[i] >= 0 ? chain[actor[i]][place[i] + 1] ?? -1 : -1;
-    const behind = follows.map((follow) => {
-      let some = logged >= 0 ? follow[logged] : 0;
-      edges.each(i, true, (effect) => { some |= follow[effect]; });
-      return some;
-    });
+    const logged = place[i] >= 0 ? chain[actor[i]][place[i] + 1] ?? -1 : -1, first = out.get(i);
+    for (let p = 0; p <= last; p++) {
+      let some = logged >= 0 ? follows[p][logged] : 0;
+      for (let k = first; k >= 0; k = out.next[k]) some |= follows[p][effect[k]];
+      behind[p] = some;
+    }
     let takes = false;
     for (let p = 0; p <= last; p++) {
       const good = ends[p][i] === 1 && (p === last || behind[p + 1] === 1);

@@ -31,6 +31,23 @@ test("a word with the name of a field looks at that field alone", async () => {
   for (const query of ["type:term", "actor:raft-1", "from:elsewhere", "kind:send", "id:vote"]) assert.ok(!(await holds(query)), query);
 });
 
+test("a search in one field looks at that field's texts, each once", async () => {
+  const events = Array.from({ length: 200 }, (_, k) => ({ ...EVENT, payload: `payload ${k}` }));
+  const [page, data] = sample(events);
+  // One text for all types, as the page has it.
+  data.columns.type = data.columns.type.map(() => data.columns.type[0]);
+  const looked = [];
+  const trace = new LocalTrace(page, data);
+  trace.columns.texts = new Proxy(data.columns.texts, { get: (texts, name) => { if (/^\d+$/.test(String(name))) looked.push(Number(name)); return Reflect.get(texts, name); } });
+  for (const [query, at_most] of [["type:vote", 1], ["type:/vote/i", 1], ["type:vote -> type:vote", 2], ["from:elsewhere", 200]]) {
+    looked.length = 0;
+    await trace.search(asked(query, trace), -1);
+    const there = query.startsWith("type") ? [data.columns.type[0]] : data.columns.from;
+    assert.deepEqual([...new Set(looked)].sort((a, b) => a - b), there, query);
+    assert.ok(looked.length <= at_most, `${query}: ${looked.length}`);
+  }
+});
+
 test("a word with another colon is looked for as it stands", async () => {
   assert.ok(!(await holds("http://x")));
   assert.ok(!(await holds("constructor:x")), "only fields of an event are fields");
