@@ -8,7 +8,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Version of the table schemas, in the metadata of each file as `demi.schema`.
-pub const TABLES_VERSION: &str = "demi-tables/2";
+pub const TABLES_VERSION: &str = "demi-tables/3";
+/// The version before, in which each row of the events has its digest. Such tables are read and added to as they are.
+pub const TABLES_WITH_DIGESTS: &str = "demi-tables/2";
 
 fn text(name: &str, nullable: bool) -> Field {
     Field::new(name, DataType::Utf8, nullable)
@@ -52,7 +54,7 @@ fn record_fields() -> Vec<Field> {
 /// The `events` table of the store, partitioned by `system` and `date` (of `time`; null without one).
 ///
 /// `digest` is xxh3-64 of the record's content without system, source and offset: equal keys with unequal
-/// digests are a conflict.
+/// digests are a conflict. It is 0 where the row tells it, that is nearly always.
 #[must_use]
 pub fn store_events() -> SchemaRef {
     let mut fields = vec![text("system", false), Field::new("date", DataType::Date32, true)];

@@ -1,9 +1,45 @@
 //! A number that tells whether two records say the same.
 
-use demi_schemas::EventRecord;
-use demi_schemas::event::is_clock_seq;
+use std::collections::BTreeMap;
+
+use demi_schemas::event::{VectorClock, is_clock_seq};
+use demi_schemas::{EventRecord, Via};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// The attributes of a row that keep what a logger wrote as `source` and `offset`, which are no part of the content.
+pub const FOUND: [&str; 2] = ["logged_source", "logged_offset"];
+
+/// What a record says, wherever it is read from.
+pub struct Content<'a> {
+    /// Who did it.
+    pub actor: &'a str,
+    /// Which incarnation of the actor.
+    pub incarnation: u32,
+    /// Its sequence number.
+    pub seq: u64,
+    /// What it was, by name.
+    pub kind: &'a str,
+    /// Its texts, of which any may be absent: id of the message, sender, receiver, type, payload, fingerprint.
+    pub texts: [Option<&'a str>; 6],
+    /// How it was sent, by name.
+    pub via: Option<&'a str>,
+    /// Whether it came from outside.
+    pub external: Option<bool>,
+    /// What is known of the timer.
+    pub timer: Option<&'a Value>,
+    /// The content as structure.
+    pub fields: Option<&'a Value>,
+    /// Variables of the actor.
+    pub state: Option<&'a Value>,
+    /// Wall-clock time.
+    pub time: Option<&'a Value>,
+    /// Counts of events by actor.
+    pub vector_clock: Option<&'a VectorClock>,
+    /// All other fields.
+    pub attrs: &'a BTreeMap<String, Value>,
+}
 
 /// xxh3-64 of a record's content without `system`, `source`, `offset` and `line`.
 ///
@@ -12,90 +48,136 @@ use xxhash_rust::xxh3::xxh3_64;
 /// its attributes, that key says what the event is, whatever else was said with it.
 #[must_use]
 pub fn record_digest(record: &EventRecord) -> u64 {
-    let mut buffer = Vec::with_capacity(512);
-    digest_into(record, &mut buffer)
+    Digester::default().record(record)
 }
 
-/// [`record_digest`] with a buffer to use again.
-pub fn digest_into(record: &EventRecord, buffer: &mut Vec<u8>) -> u64 {
-    buffer.clear();
-    put(buffer, 1, record.actor.as_bytes());
-    put(buffer, 2, &record.incarnation.to_le_bytes());
-    put(buffer, 4, record.kind.as_str().as_bytes());
-    if is_clock_seq(record.seq) {
-        if let Some(Value::String(key)) = record.attrs.get("key") {
-            put(buffer, 0, key.as_bytes());
-            return xxh3_64(buffer);
-        }
-    } else {
-        put(buffer, 3, &record.seq.to_le_bytes());
-    }
-    let texts = [
-        (5, &record.msg_id),
-        (6, &record.from),
-        (7, &record.to),
-        (8, &record.type_),
-        (9, &record.payload),
-        (10, &record.fingerprint),
-    ];
-    for (tag, text) in texts {
-        if let Some(text) = text {
-            put(buffer, tag, text.as_bytes());
-        }
-    }
-    if let Some(via) = record.via {
-        put(buffer, 11, via.as_str().as_bytes());
-    }
-    if let Some(external) = record.external {
-        put(buffer, 12, &[u8::from(external)]);
-    }
-    if let Some(timer) = &record.timer {
-        let value = serde_json::to_value(timer).unwrap_or(Value::Null);
-        put_value(buffer, 13, &value);
-    }
-    for (tag, value) in [(14, &record.fields), (15, &record.state), (16, &record.time)] {
-        if let Some(value) = value {
-            put_value(buffer, tag, value);
-        }
-    }
-    for (name, count) in record.vector_clock.iter().flatten() {
-        put(buffer, 22, name.as_bytes());
-        put(buffer, 23, &count.to_le_bytes());
-    }
-    for (name, value) in &record.attrs {
-        put(buffer, 17, name.as_bytes());
-        put_value(buffer, 18, value);
-    }
-    xxh3_64(buffer)
+/// Makes digests of records, one after the other.
+#[derive(Default)]
+pub struct Digester {
+    buffer: Vec<u8>,
+    /// Whether all values seen of this record are read back from JSON text as they are.
+    plain: bool,
 }
 
-/// Tag, length, bytes: no two different records write the same.
-fn put(buffer: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
-    buffer.push(tag);
-    buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-    buffer.extend_from_slice(bytes);
-}
+/// Levels within each other in a structured value that are read back: half of what the JSON reader takes.
+const DEEP: u32 = 64;
 
-fn put_value(buffer: &mut Vec<u8>, tag: u8, value: &Value) {
-    match value {
-        Value::Null => put(buffer, tag, b"n"),
-        Value::Bool(yes) => put(buffer, tag, if *yes { b"t" } else { b"f" }),
-        Value::Number(number) => put(buffer, tag, format!("#{number}").as_bytes()),
-        Value::String(text) => {
-            buffer.push(b'"');
-            put(buffer, tag, text.as_bytes());
+impl Digester {
+    /// [`record_digest`].
+    pub fn record(&mut self, record: &EventRecord) -> u64 {
+        let timer = record.timer.as_ref().map(|timer| serde_json::to_value(timer).unwrap_or(Value::Null));
+        self.content(&Content {
+            actor: &record.actor,
+            incarnation: record.incarnation,
+            seq: record.seq,
+            kind: record.kind.as_str(),
+            texts: [
+                record.msg_id.as_deref(),
+                record.from.as_deref(),
+                record.to.as_deref(),
+                record.type_.as_deref(),
+                record.payload.as_deref(),
+                record.fingerprint.as_deref(),
+            ],
+            via: record.via.map(Via::as_str),
+            external: record.external,
+            timer: timer.as_ref(),
+            fields: record.fields.as_ref(),
+            state: record.state.as_ref(),
+            time: record.time.as_ref(),
+            vector_clock: record.vector_clock.as_ref(),
+            attrs: &record.attrs,
+        })
+    }
+
+    /// The digest of a record, and whether it is told by the record's row in a table, which has structured values as JSON text
+    /// and other fields for where the record was found.
+    pub fn told(&mut self, record: &EventRecord) -> (u64, bool) {
+        let digest = self.record(record);
+        // A text that is JSON too stands in the row as the value that it is not.
+        let time = match &record.time {
+            Some(Value::String(text)) => serde_json::from_str::<IgnoredAny>(text).is_err(),
+            _ => true,
+        };
+        let moved = FOUND.iter().any(|name| record.attrs.contains_key(*name));
+        (digest, self.plain && time && !moved)
+    }
+
+    /// The digest of a content.
+    pub fn content(&mut self, content: &Content<'_>) -> u64 {
+        self.buffer.clear();
+        self.plain = true;
+        self.put(1, content.actor.as_bytes());
+        self.put(2, &content.incarnation.to_le_bytes());
+        self.put(4, content.kind.as_bytes());
+        if is_clock_seq(content.seq) {
+            if let Some(Value::String(key)) = content.attrs.get("key") {
+                self.put(0, key.as_bytes());
+                return xxh3_64(&self.buffer);
+            }
+        } else {
+            self.put(3, &content.seq.to_le_bytes());
         }
-        Value::Array(items) => {
-            put(buffer, tag, format!("[{}", items.len()).as_bytes());
-            items.iter().for_each(|item| put_value(buffer, 19, item));
+        for (tag, text) in (5..).zip(content.texts) {
+            if let Some(text) = text {
+                self.put(tag, text.as_bytes());
+            }
         }
-        Value::Object(map) => {
-            put(buffer, tag, format!("{{{}", map.len()).as_bytes());
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
-            for (name, value) in entries {
-                put(buffer, 20, name.as_bytes());
-                put_value(buffer, 21, value);
+        if let Some(via) = content.via {
+            self.put(11, via.as_bytes());
+        }
+        if let Some(external) = content.external {
+            self.put(12, &[u8::from(external)]);
+        }
+        let values = [(13, content.timer), (14, content.fields), (15, content.state), (16, content.time)];
+        for (tag, value) in values {
+            if let Some(value) = value {
+                self.value(tag, value, 0);
+            }
+        }
+        for (name, count) in content.vector_clock.into_iter().flatten() {
+            self.put(22, name.as_bytes());
+            self.put(23, &count.to_le_bytes());
+        }
+        for (name, value) in content.attrs {
+            self.put(17, name.as_bytes());
+            self.value(18, value, 0);
+        }
+        xxh3_64(&self.buffer)
+    }
+
+    /// Tag, length, bytes: no two different records write the same.
+    fn put(&mut self, tag: u8, bytes: &[u8]) {
+        self.buffer.push(tag);
+        self.buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    fn value(&mut self, tag: u8, value: &Value, depth: u32) {
+        match value {
+            Value::Null => self.put(tag, b"n"),
+            Value::Bool(yes) => self.put(tag, if *yes { b"t" } else { b"f" }),
+            Value::Number(number) => self.put(tag, format!("#{number}").as_bytes()),
+            Value::String(text) => {
+                self.buffer.push(b'"');
+                self.put(tag, text.as_bytes());
+            }
+            Value::Array(items) => {
+                self.plain &= depth < DEEP;
+                self.put(tag, format!("[{}", items.len()).as_bytes());
+                items.iter().for_each(|item| self.value(19, item, depth + 1));
+            }
+            Value::Object(map) => {
+                self.plain &= depth < DEEP;
+                self.put(tag, format!("{{{}", map.len()).as_bytes());
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
+                for (name, value) in entries {
+                    // Names that mean something to the JSON reader.
+                    self.plain &= !name.starts_with("$serde_json");
+                    self.put(20, name.as_bytes());
+                    self.value(21, value, depth + 1);
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::deleted::Deleted;
 use crate::locations::Entry;
 use crate::quarantine::Quarantine;
+use crate::row_digest::TOLD;
 use crate::seen::{Seen, Verdict};
 use demi_formats::read::lines::Line;
 use demi_formats::read::parse::{Row, bad_line_digest};
@@ -102,6 +103,8 @@ pub(crate) struct There<'a> {
     pub quarantine: Vec<SealedFile>,
     /// What was deleted.
     pub deleted: &'a [Deleted],
+    /// Whether rows that tell their digests are written without.
+    pub told: bool,
 }
 
 /// What is known of one system: its events and its quarantine.
@@ -112,6 +115,8 @@ pub struct Known {
     pub seen: Seen,
     /// Its quarantine.
     pub quarantine: Quarantine,
+    /// Whether rows that tell their digests are written without.
+    pub(crate) told: bool,
     /// What of quarantined lines is not written as it is. Records come redacted.
     pub redact: Option<Arc<Redaction>>,
 }
@@ -126,7 +131,7 @@ impl Known {
     ) -> Result<Self, StoreError> {
         let seen = Seen::read(dir, scratch.clone(), there.events, there.deleted)?;
         let quarantine = Quarantine::new(there.quarantine, scratch);
-        Ok(Known { system: system.to_owned(), seen, quarantine, redact: None })
+        Ok(Known { system: system.to_owned(), seen, quarantine, told: there.told, redact: None })
     }
 
     /// Takes a line, whatever becomes of it.
@@ -173,7 +178,7 @@ impl Known {
         row: &mut Row,
         rows: &mut Rows,
     ) -> Result<Offered, StoreError> {
-        let Row { record, digest, date } = row;
+        let Row { record, digest, told, date } = row;
         let (digest, date, offset) = (*digest, *date, found.line.offset);
         let entry = Entry { seq: record.seq, digest, offset, source: found.number };
         match self.seen.offer(&record.actor, record.incarnation, entry)? {
@@ -190,6 +195,7 @@ impl Known {
             }
             Verdict::New { seq } => {
                 record.seq = seq;
+                let digest = if self.told && *told { TOLD } else { digest };
                 let row = EventRow { system: &self.system, date, source: found.source, offset, digest };
                 rows.columns.push(record, &row);
                 rows.bytes += found.raw.len() as u64;

@@ -22,7 +22,7 @@ use crate::columns::Sink;
 const ROW_GROUP: usize = 128 * 1024;
 const ZSTD_LEVEL: i32 = 3;
 /// Columns that have hardly any value twice: looking for one costs more than all else.
-const UNLIKE: [&str; 7] = ["seq", "msg_id", "payload", "time", "offset", "line", "digest"];
+const UNLIKE: [&str; 6] = ["seq", "msg_id", "payload", "time", "offset", "line"];
 
 /// How files of the store's tables are written, whose rows are in the order of these columns.
 pub(crate) fn properties(in_order: Option<Vec<SortingColumn>>) -> Result<WriterProperties, ParquetError> {

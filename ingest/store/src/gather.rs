@@ -98,8 +98,8 @@ impl Tables for Gathered {
 
     fn begin(&mut self, system: &str) -> Result<(Known, Gathering), StoreError> {
         let before = self.systems.entry(system.to_owned()).or_default();
-        let there =
-            There { events: before.events.clone(), quarantine: before.quarantine.clone(), deleted: &[] };
+        let (events, quarantine) = (before.events.clone(), before.quarantine.clone());
+        let there = There { events, quarantine, deleted: &[], told: true };
         let known = Known::read(system, there, self.folder.display().to_string(), self.folder.clone())?;
         self.begun += 1;
         let path = |table: &str| self.folder.join(format!("{table}-{}.parquet", self.begun));

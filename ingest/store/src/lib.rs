@@ -52,6 +52,7 @@ pub mod quarantine;
 mod quarantined;
 #[cfg(feature = "delta")]
 mod requeue;
+mod row_digest;
 pub mod scan;
 pub mod seen;
 mod sequence;

@@ -10,6 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_schema::DataType;
 use demi_common::sealed::SealedFile;
+use demi_formats::digest::Digester;
 use demi_schemas::EventId;
 use demi_schemas::event::is_clock_seq;
 use demi_schemas::summary::ActorCompleteness;
@@ -18,6 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::StoreError;
 use crate::deleted::Deleted;
 use crate::locations::{Entry, Locations};
+use crate::row_digest::{self, RowDigests};
 use crate::scan::scan;
 use crate::sequence::{Held, SequenceNumbers};
 use names::{Names, Numbers, Pieces};
@@ -296,45 +298,33 @@ impl Seen {
 
     /// Fills the index with what the store had when the load began.
     fn read_locations(&mut self) -> Result<(), StoreError> {
-        let files = std::mem::take(&mut self.unread);
-        let columns = [
-            ("actor", DataType::Utf8),
-            ("incarnation", DataType::Int32),
-            ("seq", DataType::Int64),
-            ("digest", DataType::Int64),
-            ("source", DataType::Utf8),
-            ("offset", DataType::Int64),
-        ];
-        scan(&files, &columns, |batch| {
-            let actors = batch.column(0).as_string::<i32>();
-            let numbers = batch.column(1).as_primitive::<Int32Type>();
-            let long = |i: usize| batch.column(i).as_primitive::<Int64Type>();
-            let (seqs, digests, offsets) = (long(2), long(3), long(5));
-            let sources = batch.column(4).as_string::<i32>();
-            let mut last: Option<(&str, i32, u32)> = None;
-            let mut last_source: Option<(&str, u32)> = None;
-            for row in 0..batch.num_rows() {
-                let (actor, incarnation, name) = (actors.value(row), numbers.value(row), sources.value(row));
-                let slot = match last {
-                    Some((a, i, slot)) if a == actor && i == incarnation => slot,
-                    _ => self.slot(actor, incarnation as u32),
-                };
-                last = Some((actor, incarnation, slot));
-                let source = match last_source {
-                    Some((n, source)) if n == name => source,
-                    _ => self.source(name),
-                };
-                last_source = Some((name, source));
-                let entry = Entry {
-                    seq: seqs.value(row) as u64,
-                    digest: digests.value(row) as u64,
-                    offset: offsets.value(row) as u64,
-                    source,
-                };
-                self.locations.add(slot, entry).map_err(|e| self.index_error(e))?;
-            }
-            Ok(())
-        })
+        let mut digester = Digester::default();
+        for file in std::mem::take(&mut self.unread) {
+            scan(std::slice::from_ref(&file), &row_digest::COLUMNS, |batch| {
+                let rows = RowDigests::new(batch);
+                let mut last: Option<((&str, u32), u32)> = None;
+                let mut last_source: Option<(&str, u32)> = None;
+                for row in 0..batch.num_rows() {
+                    let key = rows.key(row);
+                    let slot = match last {
+                        Some((known, slot)) if known == key => slot,
+                        _ => self.slot(key.0, key.1),
+                    };
+                    last = Some((key, slot));
+                    let (name, offset) = rows.place(row);
+                    let source = match last_source {
+                        Some((n, source)) if n == name => source,
+                        _ => self.source(name),
+                    };
+                    last_source = Some((name, source));
+                    let digest = rows.of(row, &mut digester, file.path())?;
+                    let entry = Entry { seq: rows.seq(row), digest, offset, source };
+                    self.locations.add(slot, entry).map_err(|e| self.index_error(e))?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// What is complete, by actor and incarnation.

@@ -10,6 +10,7 @@ use demi_common::sealed::SealedFile;
 use demi_schemas::tables;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::file::properties::DEFAULT_DATA_PAGE_ROW_COUNT_LIMIT;
 use parquet::file::reader::Length;
 
 use super::ahead::{Ahead, ahead};
@@ -40,17 +41,23 @@ pub(crate) fn beside(path: &Path) -> Result<SealedFile, LineageError> {
     SealedFile::beside(path).map_err(LineageError::io(path))
 }
 
+/// Bytes that the beginning of a page takes at least: its kind, two lengths, the number of its values and how they are encoded.
+const PAGE_BYTES: u64 = 10;
+
 /// How many rows a file of records says that it has.
 ///
-/// Each record has a digest of its own, of eight bytes that nothing compresses, so more rows than bytes are a number that somebody made up.
+/// Every column has a page for so many rows at least, each with a beginning of its own, so more rows than have room are a number that
+/// somebody made up.
 pub(crate) fn rows_of(file: &SealedFile) -> Result<u32, LineageError> {
     let path = file.path();
     let opened = file.open().map_err(LineageError::io(path))?;
     let bytes = opened.len();
     let reader = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(LineageError::table(path))?;
     let rows = reader.metadata().file_metadata().num_rows();
+    let columns = reader.parquet_schema().num_columns() as u64;
+    let least = |rows: u32| u64::from(rows) / DEFAULT_DATA_PAGE_ROW_COUNT_LIMIT as u64 * columns * PAGE_BYTES;
     match u32::try_from(rows) {
-        Ok(rows) if u64::from(rows) <= bytes => Ok(rows),
+        Ok(rows) if least(rows) <= bytes => Ok(rows),
         _ => Err(LineageError::table(path)(format!("it says that it has {rows} rows, in {bytes} bytes"))),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Redaction;
-use crate::digest::digest_into;
+use crate::digest::{Digester, FOUND};
 use crate::fate::{Fate, Rejection};
 use crate::read::lines::Line;
 use crate::time::utc_date;
@@ -19,6 +19,8 @@ pub struct Row {
     pub record: Box<EventRecord>,
     /// The digest of its content.
     pub digest: u64,
+    /// Whether the row tells the digest.
+    pub told: bool,
     /// The day of its time, in days since 1970.
     pub date: Option<i32>,
 }
@@ -43,13 +45,13 @@ pub struct Parser {
     redact: Option<Arc<Redaction>>,
     /// Whether the daemon itself wrote what is parsed.
     own: bool,
-    scratch: Vec<u8>,
+    digester: Digester,
 }
 
 impl Parser {
     /// A parser of records of `system`.
     pub fn new(system: &str) -> Self {
-        Parser { system: system.to_owned(), redact: None, own: false, scratch: Vec::new() }
+        Parser { system: system.to_owned(), redact: None, own: false, digester: Digester::default() }
     }
 
     /// Redacts what it reads.
@@ -98,16 +100,16 @@ impl Parser {
         if let Some(redact) = &self.redact {
             redact.record(&self.system, &mut record);
         }
-        let digest = digest_into(&record, &mut self.scratch);
+        let (digest, told) = self.digester.told(&record);
         let date = record.time.as_ref().and_then(utc_date);
         // The columns of these names say where this load found the record; what a logger wrote there is kept.
         if let Some(source) = record.source.take() {
-            record.attrs.entry("logged_source".to_owned()).or_insert(Value::from(source));
+            record.attrs.entry(FOUND[0].to_owned()).or_insert(Value::from(source));
         }
         if let Some(offset) = record.offset.take() {
-            record.attrs.entry("logged_offset".to_owned()).or_insert(Value::from(offset));
+            record.attrs.entry(FOUND[1].to_owned()).or_insert(Value::from(offset));
         }
-        Ok(Row { record, digest, date })
+        Ok(Row { record, digest, told, date })
     }
 }
 

@@ -210,6 +210,7 @@ impl Store {
             events: self.known_event_files(system)?,
             quarantine: self.quarantine_files(system)?,
             deleted: &deleted(&self.deleted_files(system)?)?,
+            told: !open::has_digests(&self.events),
         };
         Known::read(system, there, self.dir.display().to_string(), scratch)
     }

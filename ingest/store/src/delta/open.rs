@@ -9,7 +9,7 @@ use deltalake_core::kernel::StructType;
 use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::{DeltaResult, DeltaTable, DeltaTableBuilder, DeltaTableError};
-use demi_schemas::tables::TABLES_VERSION;
+use demi_schemas::tables::{TABLES_VERSION, TABLES_WITH_DIGESTS};
 use tokio::runtime::Runtime;
 
 use super::table::table_error;
@@ -88,11 +88,18 @@ impl Place<'_> {
     }
 }
 
+fn version(table: &DeltaTable) -> DeltaResult<String> {
+    Ok(table.snapshot()?.metadata().configuration().get(VERSION_KEY).cloned().unwrap_or_default())
+}
+
+/// Whether the table is of an earlier version, which has the digest of each row.
+pub(super) fn has_digests(table: &DeltaTable) -> bool {
+    version(table).is_ok_and(|version| version == TABLES_WITH_DIGESTS)
+}
+
 pub(super) fn check_version(dir: &str, table: &DeltaTable) -> Result<(), StoreError> {
-    let snapshot =
-        table.snapshot().map_err(|e| table_error(dir, "read the state of the store's tables", e))?;
-    let found = snapshot.metadata().configuration().get(VERSION_KEY).cloned().unwrap_or_default();
-    if found == TABLES_VERSION {
+    let found = version(table).map_err(|e| table_error(dir, "read the state of the store's tables", e))?;
+    if found == TABLES_VERSION || found == TABLES_WITH_DIGESTS {
         return Ok(());
     }
     Err(StoreError::WrongVersion { dir: dir.to_owned(), found, expected: TABLES_VERSION })

@@ -140,7 +140,7 @@ fn files_are_zstd_with_the_version_and_page_indexes() {
         let reader = reader.unwrap();
         let file = reader.metadata().file_metadata();
         let version = file.key_value_metadata().unwrap().iter().find(|k| k.key == "demi.schema");
-        assert_eq!(version.unwrap().value.as_deref(), Some("demi-tables/2"));
+        assert_eq!(version.unwrap().value.as_deref(), Some("demi-tables/3"));
         for column in reader.metadata().row_group(0).columns() {
             assert!(matches!(column.compression(), parquet::basic::Compression::ZSTD(_)));
             assert!(column.column_index_offset().is_some(), "{}", column.column_path());
