@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use demi_common::sealed::{SealedFile, SealedWriter};
 use demi_schemas::tables::TABLES_VERSION;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -21,16 +21,23 @@ use crate::columns::Sink;
 /// Rows of a row group.
 const ROW_GROUP: usize = 128 * 1024;
 const ZSTD_LEVEL: i32 = 3;
-/// Columns that have hardly any value twice: looking for one costs more than all else.
-const UNLIKE: [&str; 6] = ["seq", "msg_id", "payload", "time", "offset", "line"];
+/// Columns of numbers that have hardly any value twice, and mostly grow from row to row: what they grow by is small. To look for a value that
+/// was there before would cost more than all else.
+const NUMBERS: [&str; 3] = ["seq", "offset", "line"];
+/// Such columns of texts, of which one mostly begins as the one before.
+const TEXTS: [&str; 3] = ["msg_id", "payload", "time"];
 
 /// How files of the store's tables are written, whose rows are in the order of these columns.
 pub(crate) fn properties(in_order: Option<Vec<SortingColumn>>) -> Result<WriterProperties, ParquetError> {
     let level = ZstdLevel::try_new(ZSTD_LEVEL)?;
     let version = KeyValue::new("demi.schema".to_owned(), TABLES_VERSION.to_owned());
     let mut properties = WriterProperties::builder();
-    for column in UNLIKE {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(column), false);
+    let numbers = NUMBERS.map(|column| (column, Encoding::DELTA_BINARY_PACKED));
+    let texts = TEXTS.map(|column| (column, Encoding::DELTA_BYTE_ARRAY));
+    for (column, encoding) in numbers.into_iter().chain(texts) {
+        properties = properties
+            .set_column_dictionary_enabled(ColumnPath::from(column), false)
+            .set_column_encoding(ColumnPath::from(column), encoding);
     }
     Ok(properties
         .set_created_by(concat!("demi-lineage ", env!("CARGO_PKG_VERSION")).to_owned())

@@ -10,7 +10,7 @@ use super::base::{BaseFacts, joined_by_ids};
 use super::delta::Delta;
 use super::{RebuildReason, depths, ids};
 use crate::error::LineageError;
-use crate::index::Index;
+use crate::index::{Index, Logs};
 use crate::matching::{Channels, LastDeliveries, Matching, Status, by_id, channels, content, unmatched};
 use crate::order::{Graph, Order};
 use crate::read::{Contents, Events, HAS_ID, NONE, Units, is_send};

@@ -5,7 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use demi_schemas::Kind;
+use rayon::prelude::*;
 
+use super::clocks::{self, Clocks};
 use super::counts::Tally;
 use super::header::{
     ActorEntry, BLOCK, CLOCKS, COUNTS, HEADER, INDEX_SCHEMA, INFOS, IndexHeader, LINKS, MATES, ORDERS, RUNS,
@@ -13,8 +15,8 @@ use super::header::{
 };
 use super::info::{Info, Role};
 use super::links::{Link, code};
+use super::logs::Held;
 use super::seal::IndexDigests;
-use super::{Index, clocks};
 use crate::error::LineageError;
 use crate::matching::{Evidence, Matching, Reason};
 use crate::order::Order;
@@ -27,6 +29,8 @@ pub(crate) struct Parts<'a> {
     units: &'a Units,
     order: &'a Order,
     linked: Vec<u32>,
+    /// Whether any event stands outside its log's order.
+    some_alone: bool,
 }
 
 /// A file under way.
@@ -81,7 +85,7 @@ impl<'a> Parts<'a> {
             all
         };
         let linked = sorted(matching.extra().iter().flat_map(|&(a, b)| [a, b]).collect());
-        Parts { events, matching, units, order, linked }
+        Parts { events, matching, units, order, linked, some_alone: units.some_alone() }
     }
 
     fn is_linked(&self, e: u32) -> bool {
@@ -90,7 +94,7 @@ impl<'a> Parts<'a> {
 
     /// Whether the event stands outside its log's order.
     pub(crate) fn alone(&self, e: u32) -> bool {
-        self.units.is_alone(self.units.unit_of(e))
+        self.some_alone && self.units.is_alone(self.units.unit_of(e))
     }
 
     /// What the event is.
@@ -134,7 +138,7 @@ impl<'a> Parts<'a> {
         self.events.kind[i].is_delivery() && self.matching.mates()[i] != NONE && !self.matching.certain[i]
     }
 
-    fn header(&self, runs: &[(usize, u32, u64, u32)]) -> IndexHeader {
+    fn header(&self, runs: &[(usize, u32, u64, u32)], uncertain: u64, alone: u64) -> IndexHeader {
         let events = self.events;
         let actors = (0..events.actors.len() as u32).map(|a| {
             let range = events.of_actor(a);
@@ -149,7 +153,6 @@ impl<'a> Parts<'a> {
                 last_in: range.clone().rev().find(|&e| self.reaches(e, false)).map(rank),
             }
         });
-        let all = 0..events.len() as u32;
         IndexHeader {
             schema: INDEX_SCHEMA.into(),
             events: events.len() as u32,
@@ -157,9 +160,8 @@ impl<'a> Parts<'a> {
             runs: runs.len() as u32,
             states: 0,
             links: self.matching.extra().len() as u32,
-            uncertain: all.clone().filter(|&e| self.is_uncertain(e)).count() as u64
-                + further_uncertain(self.matching),
-            alone: all.filter(|&e| self.alone(e)).count() as u64,
+            uncertain: uncertain + further_uncertain(self.matching),
+            alone,
             environment: (events.environment() != NONE).then_some(events.environment()),
             stride: clocks::stride(events.len() as u32, events.actors.len()),
             sealed: true,
@@ -190,70 +192,116 @@ pub(crate) fn run_bytes(incarnation: u32, seq: u64, first: u32) -> [u8; 16] {
 
 /// Writes the index to `folder`, which is there and empty. The states come later, with [`add_states`].
 pub(crate) fn write(folder: &Path, parts: &Parts<'_>) -> Result<IndexHeader, LineageError> {
+    let matching = parts.matching;
+    let edges =
+        || matching.extra().iter().zip(matching.extra_evidence()).map(|(&(c, e), &how)| (c, e, code(how)));
+    let mut causes: Vec<Link> = edges().map(|(c, e, r)| (e, c, r)).collect();
+    causes.sort_unstable();
+    let runs = parts.runs();
     // What is at hand is written beside what must be worked out.
     std::thread::scope(|scope| {
         let numbers = scope.spawn(|| {
-            with_file(folder, MATES, |out| out.put_numbers(parts.matching.mates()))?;
-            with_file(folder, ORDERS, |out| out.put_numbers(&parts.order.rank))
+            with_file(folder, MATES, |out| out.put_numbers(matching.mates()))?;
+            with_file(folder, ORDERS, |out| out.put_numbers(&parts.order.rank))?;
+            with_file(folder, STATES, |_| Ok(()))?;
+            with_file(folder, RUNS, |out| {
+                runs.iter().try_for_each(|&(_, incarnation, seq, first)| {
+                    out.put(&run_bytes(incarnation, seq, first))
+                })
+            })?;
+            with_file(folder, LINKS, |out| {
+                let mut effects: Vec<Link> = edges().collect();
+                effects.sort_unstable();
+                causes
+                    .iter()
+                    .chain(&effects)
+                    .try_for_each(|&(a, b, r)| [a, b, r].iter().try_for_each(|n| out.put(&n.to_le_bytes())))
+            })
         });
-        let infos = write_infos(folder, parts);
+        let rest = write_rest(folder, parts, &runs, &causes);
         numbers.join().unwrap_or(Err(LineageError::WriterGone))?;
-        infos
+        rest
+    })
+}
+
+/// Writes what each event is, the counts of that, the header and clocks.
+fn write_rest(
+    folder: &Path,
+    parts: &Parts<'_>,
+    runs: &[(usize, u32, u64, u32)],
+    causes: &[Link],
+) -> Result<IndexHeader, LineageError> {
+    let mut infos = vec![0; parts.events.len()];
+    let blocks: Vec<BlockCounts> = infos
+        .par_chunks_mut(BLOCK as usize)
+        .enumerate()
+        .map(|(block, infos)| parts.count(block as u32 * BLOCK, infos))
+        .collect();
+    with_file(folder, INFOS, |out| infos.chunks(BLOCK as usize).try_for_each(|infos| out.put(infos)))?;
+    let mut all = BlockCounts::default();
+    with_file(folder, COUNTS, |out| {
+        blocks.iter().try_for_each(|block| {
+            out.put(&all.tally.bytes())?;
+            all = all.plus(block);
+            Ok(())
+        })
     })?;
-    with_file(folder, STATES, |_| Ok(()))?;
-    let runs = parts.runs();
-    with_file(folder, RUNS, |out| {
-        runs.iter().try_for_each(|&(_, incarnation, seq, first)| out.put(&run_bytes(incarnation, seq, first)))
-    })?;
-    with_file(folder, LINKS, |out| {
-        let matching = parts.matching;
-        let edges = || {
-            matching.extra().iter().zip(matching.extra_evidence()).map(|(&(c, e), &how)| (c, e, code(how)))
+    let mut header = parts.header(runs, all.uncertain, all.alone);
+    if header.stride > 0 {
+        let held = Held {
+            header: &header,
+            clocks: Clocks::new(&header),
+            infos: &infos,
+            orders: &parts.order.rank,
+            mates: parts.matching.mates(),
+            actors: &parts.events.actor,
+            causes,
         };
-        let mut causes: Vec<Link> = edges().map(|(c, e, r)| (e, c, r)).collect();
-        let mut effects: Vec<Link> = edges().collect();
-        causes.sort_unstable();
-        effects.sort_unstable();
-        causes
-            .into_iter()
-            .chain(effects)
-            .try_for_each(|(a, b, r)| [a, b, r].iter().try_for_each(|n| out.put(&n.to_le_bytes())))
-    })?;
-    let mut header = parts.header(&runs);
-    drop(runs);
-    store(folder, &header)?;
-    if header.stride == 0 {
-        return Ok(header);
-    }
-    match clocks::make(&Index::open(folder)?, None)? {
-        Some(values) => with_file(folder, CLOCKS, |out| out.put_numbers(&values))?,
-        None => {
-            header.stride = 0;
-            store(folder, &header)?;
+        match clocks::make(&held, None)? {
+            Some(values) => with_file(folder, CLOCKS, |out| out.put_numbers(&values))?,
+            None => header.stride = 0,
         }
     }
+    store(folder, &header)?;
     Ok(header)
 }
 
-/// Writes what each event is, and the counts of that.
-fn write_infos(folder: &Path, parts: &Parts<'_>) -> Result<(), LineageError> {
-    let n = parts.events.len() as u32;
-    // Both in one pass: what an event is lies far apart in memory.
-    with_file(folder, INFOS, |infos| {
-        with_file(folder, COUNTS, |counts| {
-            let mut tally = Tally::default();
-            (0..n).try_for_each(|e| {
-                if e % BLOCK == 0 {
-                    counts.put(&tally.bytes())?;
-                }
-                let (info, mate) = (parts.info(e), parts.matching.mate(e));
-                infos.put(&[info.0])?;
-                let outside = info.role() == Role::Send && mate != NONE && parts.events.in_environment(mate);
-                tally.add(info, mate != NONE, outside);
-                Ok(())
-            })
-        })
-    })
+/// Numbers of events of a block.
+#[derive(Clone, Copy, Default)]
+struct BlockCounts {
+    tally: Tally,
+    /// Deliveries that could have been joined otherwise.
+    uncertain: u64,
+    /// Those outside their log's order.
+    alone: u64,
+}
+
+impl BlockCounts {
+    fn plus(&self, other: &BlockCounts) -> BlockCounts {
+        BlockCounts {
+            tally: self.tally.plus(&other.tally),
+            uncertain: self.uncertain + other.uncertain,
+            alone: self.alone + other.alone,
+        }
+    }
+}
+
+impl Parts<'_> {
+    /// Says what each event of a block is, and counts them.
+    fn count(&self, first: u32, infos: &mut [u8]) -> BlockCounts {
+        let mut counts = BlockCounts::default();
+        let somewhere = self.events.environment() != NONE;
+        for (e, place) in (first..).zip(infos) {
+            let (info, mate) = (self.info(e), self.matching.mate(e));
+            *place = info.0;
+            let outside =
+                somewhere && info.role() == Role::Send && mate != NONE && self.events.in_environment(mate);
+            counts.tally.add(info, mate != NONE, outside);
+            counts.uncertain += u64::from(self.is_uncertain(e));
+            counts.alone += u64::from(info.is_alone());
+        }
+        counts
+    }
 }
 
 /// Adds to an index that was written without states the numbers of the events that carry one, in order.

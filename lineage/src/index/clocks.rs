@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::Index;
 use super::header::{CLOCKS, IndexHeader};
 use super::pages::Pages;
 use super::sweep::{Limits, Sweep};
+use super::{Index, Logs};
 use crate::error::LineageError;
 
 /// Numbers of stored clocks for each event, at most: one number is four bytes.
@@ -56,7 +56,8 @@ const DENSE: u32 = 8;
 const MOST_WORK: u64 = 200 << 20;
 
 impl Clocks {
-    fn new(header: &IndexHeader) -> Clocks {
+    /// The clocks of an index, none of which is there yet.
+    pub(super) fn new(header: &IndexHeader) -> Clocks {
         Clocks::with_stride(header, header.stride)
     }
 
@@ -125,11 +126,10 @@ impl<'a> GrownFrom<'a> {
 ///
 /// They are made in the order of the linear extension, each from those before it. Those of `grown_from` are taken over.
 pub(crate) fn make(
-    index: &Index,
+    index: &impl Logs,
     grown_from: Option<GrownFrom<'_>>,
 ) -> Result<Option<Vec<u32>>, LineageError> {
-    let header = &index.header;
-    let clocks = &index.clocks;
+    let (header, clocks) = (index.header(), index.clocks());
     let count = clocks.first.last().copied().unwrap_or(0);
     if count == 0 {
         return Ok(None);
@@ -163,7 +163,7 @@ pub(crate) fn make(
 }
 
 /// Makes clocks: by place in the linear extension, number, actor, and end of the part of its log. Says whether all were made with so many visits.
-fn fill(index: &Index, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Result<bool, LineageError> {
+fn fill(index: &impl Logs, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Result<bool, LineageError> {
     places.sort_unstable();
     let mut visited = 0;
     for (_, row, actor, end) in places {
@@ -174,8 +174,8 @@ fn fill(index: &Index, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Re
         if visited > most {
             return Ok(false);
         }
-        let ends = sweep.ends().iter().zip(&index.header.actors);
-        index.clocks.made.borrow_mut()[row as usize] = Some(ends.map(|(end, a)| end - a.first).collect());
+        let ends = sweep.ends().iter().zip(&index.header().actors);
+        index.clocks().made.borrow_mut()[row as usize] = Some(ends.map(|(end, a)| end - a.first).collect());
     }
     Ok(true)
 }
@@ -203,15 +203,5 @@ impl Index {
         // Those that were made are of use, whether all were or not.
         fill(self, places, 2 * numbers)?;
         Ok(())
-    }
-
-    /// The end of the part of an actor's log before `end` with no event behind it that stands alone.
-    pub(crate) fn chain_end(&self, actor: usize, end: u32) -> Result<u32, LineageError> {
-        let mut end = end;
-        let first = self.header.actors[actor].first;
-        while end > first && self.info(end - 1)?.is_alone() {
-            end -= 1;
-        }
-        Ok(end)
     }
 }

@@ -85,6 +85,11 @@ pub(crate) struct ExplicitCause {
 }
 
 impl ExplicitCause {
+    /// An event that causes, how that is known, and whether no other match is possible.
+    pub(super) fn of(event: u32, reason: Reason, certain: bool) -> ExplicitCause {
+        ExplicitCause { event, reason, certain }
+    }
+
     /// The event that causes.
     pub(crate) fn event(&self) -> u32 {
         self.event
@@ -166,8 +171,7 @@ impl Index {
     /// The numbers of an actor's events, in the order of its log.
     #[must_use]
     pub fn events_of(&self, actor: usize) -> std::ops::Range<u32> {
-        let end = self.header.actors.get(actor + 1).map_or(self.header.events, |a| a.first);
-        self.header.actors[actor].first..end
+        self.header.events_of(actor)
     }
 
     /// The actor of an event.

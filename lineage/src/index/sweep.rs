@@ -9,9 +9,9 @@
 
 use std::collections::BinaryHeap;
 
-use super::Index;
 use super::header::BLOCK;
 use super::info::{Info, Role};
+use super::{Index, Logs};
 use crate::error::LineageError;
 use crate::read::NONE;
 
@@ -49,8 +49,8 @@ impl Limits {
 }
 
 /// A sweep under way.
-pub(crate) struct Sweep<'a> {
-    index: &'a Index,
+pub(crate) struct Sweep<'a, L = Index> {
+    index: &'a L,
     limits: Limits,
     /// Whether stored clocks may be used.
     clocks: bool,
@@ -67,21 +67,21 @@ pub(crate) struct Sweep<'a> {
     visited: u64,
 }
 
-impl<'a> Sweep<'a> {
+impl<L> Sweep<'_, L> {
     /// Deliveries visited.
     pub(crate) fn visited(&self) -> u64 {
         self.visited
     }
 }
 
-impl<'a> Sweep<'a> {
+impl<'a, L: Logs> Sweep<'a, L> {
     /// A sweep with nothing in it.
-    pub(crate) fn new(index: &'a Index, limits: Limits) -> Sweep<'a> {
-        let actors = &index.header.actors;
+    pub(crate) fn new(index: &'a L, limits: Limits) -> Sweep<'a, L> {
+        let actors = &index.header().actors;
         Sweep {
             index,
             limits,
-            clocks: !limits.certain || index.header.uncertain == 0,
+            clocks: !limits.certain || index.header().uncertain == 0,
             end: actors.iter().map(|a| a.first).collect(),
             alone: Vec::new(),
             waiting: vec![NONE; actors.len()],
@@ -166,18 +166,18 @@ impl<'a> Sweep<'a> {
     /// Finds the actor's last delivery before `below` and lets it wait for its turn, or takes a stored clock.
     fn wait(&mut self, actor: usize, below: u32, floor: u32) -> Result<(), LineageError> {
         self.waiting[actor] = NONE;
-        let stored =
-            if self.clocks { self.index.clocks.before(&self.index.header, actor, below) } else { None };
-        let stop = stored.map_or(self.index.header.actors[actor].first, |s| s.end());
+        let header = self.index.header();
+        let stored = if self.clocks { self.index.clocks().before(header, actor, below) } else { None };
+        let stop = stored.map_or(header.actors[actor].first, |s| s.end());
         let found = self.delivery_before(actor, below, stop)?;
         if let Some((event, order)) = found {
             self.waiting[actor] = event;
             self.heap.push((order, actor as u32, event));
         } else if let Some(stored) = stored.filter(|s| s.end() > floor || below <= floor) {
-            let row = self.index.clocks.row(stored)?;
+            let row = self.index.clocks().row(stored)?;
             for (other, &count) in row.iter().enumerate() {
-                let end = self.index.header.actors[other].first.saturating_add(count);
-                if end > self.index.events_of(other).end {
+                let end = header.actors[other].first.saturating_add(count);
+                if end > header.events_of(other).end {
                     return Err(self.index.broken("a stored clock points beyond a log".into()));
                 }
                 if end > self.end[other] {
@@ -195,11 +195,11 @@ impl<'a> Sweep<'a> {
         below: u32,
         stop: u32,
     ) -> Result<Option<(u32, u32)>, LineageError> {
-        let log = self.index.header.actors[actor].first;
+        let log = self.index.header().actors[actor].first;
         let mut end = below;
         while end > stop {
             let number = (end - 1) / BLOCK;
-            let block = self.index.infos().block(number)?;
+            let block = self.index.infos_of(number)?;
             let first = number * BLOCK;
             let from = stop.max(first) - first;
             for i in (from..end - first).rev() {
@@ -212,8 +212,8 @@ impl<'a> Sweep<'a> {
                     if order < self.limits.from {
                         return Ok(None);
                     }
-                    let mate = self.index.mates().get(event)?;
-                    let elsewhere = mate != NONE && !(log..event).contains(&mate);
+                    let mate = self.index.mate(event)?;
+                    let elsewhere = mate.is_some_and(|mate| !(log..event).contains(&mate));
                     if linked || elsewhere {
                         return Ok(Some((event, order)));
                     }
@@ -263,7 +263,7 @@ impl<'a> Sweep<'a> {
 
     /// Whether nothing before this place can move the cut.
     fn is_final(&self, order: u32) -> Result<bool, LineageError> {
-        for (actor, entry) in self.index.header.actors.iter().enumerate() {
+        for (actor, entry) in self.index.header().actors.iter().enumerate() {
             let end = self.end[actor];
             let done = match (end > entry.first, entry.first_out) {
                 (true, _) => self.index.order(end - 1)? > order,

@@ -1,106 +1,184 @@
 //! Joining each receive with its send, and each fired timer with its setting, by message id.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use demi_schemas::Kind;
 use demi_schemas::event::ANYONE;
 use hashbrown::HashTable;
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
-use crate::read::{COUNTED, Contents, EARLIEST, Events, HAS_ID, NONE, is_send};
+use crate::read::{COUNTED, Contents, EARLIEST, Events, HAS_ID, IdHash, NONE, is_send};
 
 /// Sends of one id, and the receives of that id: what is still to be told apart.
 pub(crate) type SharedIds = Vec<(Vec<u32>, Vec<u32>)>;
 
+/// Ends of messages with an id in a part of them, about: their ids are in the cache then.
+const PART: usize = 1 << 15;
+/// Parts of the ids at most.
+const PARTS: usize = 256;
+/// Events that are spread over the parts together.
+const SPREAD: usize = 1 << 18;
+
 /// Joins by message id, and gives what several sends with one id leave open.
 pub(crate) fn join(events: &Events, matching: &mut Matching) -> SharedIds {
-    let hash = |e: u32| events.id[e as usize].short();
-    let sends =
-        (0..events.len() as u32).filter(|e| is_send(events.kind[*e as usize]) && events.has(*e, HAS_ID));
-    let mut table: HashTable<u32> = HashTable::with_capacity(sends.count());
-    let mut reused: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    let ids = |e: &u32| events.has(*e, HAS_ID);
-    for e in (0..events.len() as u32).filter(|e| is_send(events.kind[*e as usize])).filter(ids) {
-        match table.find(hash(e), |&f| events.id[f as usize] == events.id[e as usize]) {
-            Some(&f) => reused.entry(f).or_insert_with(|| vec![f]).push(e),
-            None => {
-                table.insert_unique(hash(e), e, |&f| hash(f));
-            }
-        }
-    }
+    let parts = (events.len() / PART).next_power_of_two().min(PARTS);
+    join_in(events, matching, parts)
+}
+
+/// [`join`] with the ids in so many parts, which are a power of two. Ends of one message are in one part, so each part is joined by itself.
+fn join_in(events: &Events, matching: &mut Matching, parts: usize) -> SharedIds {
     let whole = CompleteLogs::of(events);
-    let join = |matching: &mut Matching, send: u32, receive: u32| {
-        let (reason, certain) = whole.how(events, send, receive);
-        matching.join(send, receive, reason, certain);
-    };
-    let mut shared: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    let mut elsewhere = Vec::new();
-    let mut received: FxHashSet<(u32, u32)> = FxHashSet::default();
-    for e in (0..events.len() as u32).filter(|e| events.kind[*e as usize].is_delivery()).filter(ids) {
-        let Some(&send) = table.find(hash(e), |&f| events.id[f as usize] == events.id[e as usize]) else {
-            continue;
-        };
-        if reused.contains_key(&send) {
-            shared.entry(send).or_default().push(e);
-        } else if matching.mate(send) != NONE {
-            further_receive(events, matching, &whole, (send, e), &mut received);
-        } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
-            join(matching, send, e);
-        } else {
-            elsewhere.push((send, e));
+    let spread = spread(events, parts);
+    let mates: Vec<AtomicU32> = matching.take_mates().into_iter().map(AtomicU32::new).collect();
+    let done: Vec<Part> = (0..parts)
+        .into_par_iter()
+        .map(|part| Part::join(events, &mates, spread.iter().map(|spread| spread[part].as_slice())))
+        .collect();
+    drop(spread);
+    let mates: Vec<u32> = mates.into_iter().map(AtomicU32::into_inner).collect();
+    matching.join_all(mates, |e, mate| match is_send(events.kind[e as usize]) {
+        true => whole.how(events, e, mate),
+        false => whole.how(events, mate, e),
+    });
+    let mut shared = Vec::new();
+    let (mut reused, mut least) = (0, None);
+    for part in done {
+        for (send, receive) in part.to_several {
+            let (reason, certain) = whole.how(events, send, receive);
+            matching.further(send, receive, reason, certain);
         }
+        part.again.iter().for_each(|e| matching.status[*e as usize] = Status::Duplicate);
+        reused += part.reused.len();
+        least = part.reused.keys().copied().chain(least).min();
+        shared.extend(part.shared.into_iter().map(|(first, receives)| {
+            let sends = part.reused.get(&first).cloned().unwrap_or_default();
+            (first, receives, sends)
+        }));
     }
-    for (send, e) in elsewhere {
-        if matching.mate(send) == NONE {
-            join(matching, send, e);
-        } else {
-            further_receive(events, matching, &whole, (send, e), &mut received);
-        }
-    }
-    if let Some(first) = reused.keys().min() {
+    if let Some(first) = least {
         matching.warnings.push(format!(
-            "{} message ids are used by more than one send (the first at {}); they were told apart by content",
-            reused.len(),
-            events.name(*first)
+            "{reused} message ids are used by more than one send (the first at {}); they were told apart by content",
+            events.name(first)
         ));
     }
-    let mut groups: Vec<_> = shared.into_iter().collect();
-    groups.sort_unstable();
-    groups
-        .into_iter()
-        .map(|(first, receives)| (reused.remove(&first).unwrap_or_default(), receives))
-        .collect()
+    shared.sort_unstable();
+    shared.into_iter().map(|(_, receives, sends)| (sends, receives)).collect()
+}
+
+/// Ends of messages with an id, by part of the ids, each part in order; those of so many events together.
+fn spread(events: &Events, parts: usize) -> Vec<Vec<Vec<u32>>> {
+    let spread = |kinds: (usize, &[Kind])| {
+        let first = (kinds.0 * SPREAD) as u32;
+        let ends = |e: &u32| {
+            let kind = kinds.1[(*e - first) as usize];
+            events.has(*e, HAS_ID) && (is_send(kind) || kind.is_delivery())
+        };
+        let here = || (first..first + kinds.1.len() as u32).filter(ends);
+        let part = |e: u32| events.id[e as usize].part(parts);
+        let mut counts = vec![0; parts];
+        here().for_each(|e| counts[part(e)] += 1);
+        let mut spread: Vec<Vec<u32>> = counts.into_iter().map(Vec::with_capacity).collect();
+        here().for_each(|e| spread[part(e)].push(e));
+        spread
+    };
+    events.kind.par_chunks(SPREAD).enumerate().map(spread).collect()
+}
+
+/// What was found out of a part of the ids, besides who was joined with whom.
+#[derive(Default)]
+struct Part {
+    /// By first send of an id that several have: all of them.
+    reused: FxHashMap<u32, Vec<u32>>,
+    /// By first send of such an id: its receives.
+    shared: FxHashMap<u32, Vec<u32>>,
+    /// Further receives of messages that were sent to several.
+    to_several: Vec<(u32, u32)>,
+    /// Receives of what was received before.
+    again: Vec<u32>,
+}
+
+impl Part {
+    /// Joins the ends of a part, which come in order.
+    fn join<'a>(events: &Events, mates: &[AtomicU32], ends: impl Iterator<Item = &'a [u32]> + Clone) -> Part {
+        let mut part = Part::default();
+        let all = || ends.clone().flatten().copied();
+        let id = |e: u32| events.id[e as usize];
+        let mut sends: Vec<(IdHash, u32)> = Vec::new();
+        let mut table: HashTable<u32> = HashTable::with_capacity(all().count() / 2);
+        for e in all().filter(|e| is_send(events.kind[*e as usize])) {
+            let id = id(e);
+            match table.find(id.short(), |&at| sends[at as usize].0 == id) {
+                Some(&at) => {
+                    let first = sends[at as usize].1;
+                    part.reused.entry(first).or_insert_with(|| vec![first]).push(e);
+                }
+                None => {
+                    let at = sends.len() as u32;
+                    sends.push((id, e));
+                    table.insert_unique(id.short(), at, |&at| sends[at as usize].0.short());
+                }
+            }
+        }
+        let mate = |e: u32| mates[e as usize].load(Relaxed);
+        let join = |send: u32, receive: u32| {
+            mates[send as usize].store(receive, Relaxed);
+            mates[receive as usize].store(send, Relaxed);
+        };
+        let mut elsewhere = Vec::new();
+        let mut received: FxHashSet<(u32, u32)> = FxHashSet::default();
+        for e in all().filter(|e| events.kind[*e as usize].is_delivery()) {
+            let id = id(e);
+            let Some(&at) = table.find(id.short(), |&at| sends[at as usize].0 == id) else { continue };
+            let send = sends[at as usize].1;
+            if !part.reused.is_empty() && part.reused.contains_key(&send) {
+                part.shared.entry(send).or_default().push(e);
+            } else if mate(send) != NONE {
+                part.further(events, (send, e), mate(send), &mut received);
+            } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
+                join(send, e);
+            } else {
+                elsewhere.push((send, e));
+            }
+        }
+        for (send, e) in elsewhere {
+            if mate(send) == NONE {
+                join(send, e);
+            } else {
+                part.further(events, (send, e), mate(send), &mut received);
+            }
+        }
+        part
+    }
+
+    /// A receive of a message that was received before: of one sent to several by each of them once, else a duplicate.
+    fn further(
+        &mut self,
+        events: &Events,
+        (send, receive): (u32, u32),
+        mate: u32,
+        received: &mut FxHashSet<(u32, u32)>,
+    ) {
+        let actor = events.actor[receive as usize];
+        let to = events.to[send as usize];
+        let to_anyone = to != NONE && events.names.text(to) == ANYONE;
+        let first = events.actor[mate as usize] != actor && received.insert((send, actor));
+        if to_anyone && first {
+            self.to_several.push((send, receive));
+        } else {
+            self.again.push(receive);
+        }
+    }
 }
 
 /// Joins what several sends with one id leave open: it is told apart by addresses, type and content, then by order.
 pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Contents, shared: &SharedIds) {
     for (sends, receives) in shared {
         resolve(events, matching, contents, sends, receives);
-    }
-}
-
-/// A receive of a message that was received before: of one sent to several by each of them once, else a duplicate.
-fn further_receive(
-    events: &Events,
-    matching: &mut Matching,
-    whole: &CompleteLogs,
-    (send, receive): (u32, u32),
-    received: &mut FxHashSet<(u32, u32)>,
-) {
-    let i = receive as usize;
-    let to_anyone = events.to[send as usize] != NONE && events.names.text(events.to[send as usize]) == ANYONE;
-    let first = events.actor[matching.mate(send) as usize] != events.actor[i]
-        && received.insert((send, events.actor[i]));
-    if to_anyone && first {
-        let (reason, certain) = whole.how(events, send, receive);
-        matching.status[i] = Status::Matched;
-        matching.reason[i] = reason;
-        matching.certain[i] = certain;
-        matching.add_extra(send, receive, reason, certain);
-    } else {
-        matching.status[i] = Status::Duplicate;
     }
 }
 
@@ -180,6 +258,113 @@ fn resolve(events: &Events, matching: &mut Matching, contents: &Contents, sends:
         match free {
             Some(s) => matching.join(s, r, Reason::Inferred, false),
             None => matching.status[r as usize] = Status::Duplicate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Of a log: what each event is, the number of its id, and the name it was sent to.
+    type Log = Vec<(usize, Option<u8>, usize)>;
+
+    const KINDS: [Kind; 5] = [Kind::Send, Kind::Receive, Kind::TimerSet, Kind::TimerFire, Kind::Local];
+
+    fn events(logs: &[Log]) -> Events {
+        let mut events = Events::default();
+        let names: Vec<u32> =
+            ["a", "b", "c", ANYONE, "elsewhere"].map(|name| events.names.intern(name)).into();
+        events.actor_of_name = vec![NONE; names.len()];
+        for (number, log) in logs.iter().enumerate() {
+            events.actor_of_name[number] = number as u32;
+            events.actors.push(names[number]);
+            events.first.push(events.kind.len() as u32);
+            for (seq, (kind, id, to)) in (1..).zip(log) {
+                let e = events.kind.len() as u32;
+                events.places.push(e, (0, seq), seq == 1);
+                events.actor.push(number as u32);
+                events.kind.push(KINDS[*kind]);
+                events.flags.push(if id.is_some() { HAS_ID } else { 0 });
+                events.id.push(id.map_or(IdHash::default(), |id| IdHash::of(&id.to_string())));
+                events.from.push(NONE);
+                events.to.push(names.get(*to).copied().unwrap_or(NONE));
+            }
+        }
+        events.first.push(events.kind.len() as u32);
+        events.environment = NONE;
+        events
+    }
+
+    /// The same by ids as they are told: all ends in order, one after the other.
+    fn plainly(events: &Events, matching: &mut Matching) -> SharedIds {
+        let ends = |such: fn(Kind) -> bool| {
+            let is = move |e: &u32| such(events.kind[*e as usize]) && events.has(*e, HAS_ID);
+            (0..events.len() as u32).filter(is)
+        };
+        let of =
+            |id: IdHash| ends(is_send).filter(move |e| events.id[*e as usize] == id).collect::<Vec<u32>>();
+        let mut shared: std::collections::BTreeMap<u32, (Vec<u32>, Vec<u32>)> = Default::default();
+        let (mut elsewhere, mut received) = (Vec::new(), FxHashSet::default());
+        let again = |matching: &mut Matching, send: u32, e: u32, received: &mut FxHashSet<(u32, u32)>| {
+            let actor = events.actor[e as usize];
+            let anyone = events.names.text(events.to[send as usize]) == ANYONE;
+            let other = events.actor[matching.mate(send) as usize] != actor;
+            if other && received.insert((send, actor)) && anyone {
+                matching.further(send, e, id_reason(events, send), true);
+            } else {
+                matching.status[e as usize] = Status::Duplicate;
+            }
+        };
+        for e in ends(Kind::is_delivery) {
+            let sends = of(events.id[e as usize]);
+            match sends[..] {
+                [] => {}
+                [send] if matching.mate(send) != NONE => again(matching, send, e, &mut received),
+                [send]
+                    if events.receiver(send) != NONE && events.receiver(send) != events.actor[e as usize] =>
+                {
+                    elsewhere.push((send, e));
+                }
+                [send] => matching.join(send, e, id_reason(events, send), true),
+                _ => shared.entry(sends[0]).or_insert((sends, Vec::new())).1.push(e),
+            }
+        }
+        for (send, e) in elsewhere {
+            match matching.mate(send) {
+                NONE => matching.join(send, e, id_reason(events, send), true),
+                _ => again(matching, send, e, &mut received),
+            }
+        }
+        shared.into_values().collect()
+    }
+
+    type Found = (Vec<u32>, Vec<Status>, Vec<Reason>, Vec<bool>, Vec<(u32, u32)>, SharedIds);
+
+    fn found(events: &Events, join: impl FnOnce(&mut Matching) -> SharedIds) -> (Found, Vec<String>) {
+        let mut matching = Matching::none(events.len());
+        let shared = join(&mut matching);
+        matching.sort_extra();
+        let extra = matching.extra().to_vec();
+        let mates = matching.mates().to_vec();
+        ((mates, matching.status, matching.reason, matching.certain, extra, shared), matching.warnings)
+    }
+
+    proptest! {
+        /// However many parts the ids are in, the same is joined.
+        #[test]
+        fn parts_of_the_ids_are_joined_as_the_whole(
+            logs in prop::collection::vec(prop::collection::vec((0..5_usize, prop::option::weighted(0.9, 0..12_u8), 0..6_usize), 1..20), 3)
+        ) {
+            let events = events(&logs);
+            let one = found(&events, |matching| join_in(&events, matching, 1));
+            let plainly = found(&events, |matching| plainly(&events, matching));
+            prop_assert_eq!(&one.0, &plainly.0);
+            for parts in [2, 8, 64] {
+                prop_assert_eq!(&found(&events, |matching| join_in(&events, matching, parts)), &one);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! scheduler, by threads, as questions, by the environment or under nobody's name have no order.
 
 use demi_schemas::{Kind, Via};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::edges::{Matching, Status};
@@ -65,14 +66,24 @@ impl Channels {
         in_order: bool,
     ) -> Channels {
         let mut channels = Channels { plain: before, nobody: dead_letters(events), in_order: true };
-        let receives = (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive);
-        for (s, r) in receives.flat_map(|r| sends_of(matching, r).map(move |s| (s, r))) {
-            if channels.is_plain(events, s) {
-                let key = (events.actor[s as usize], events.actor[r as usize]);
-                let seen = channels.plain.entry(key).or_insert((s, true));
-                seen.1 &= seen.0 <= s;
-                seen.0 = seen.0.max(s);
+        // The channels to an actor are told by its log alone.
+        let to = |receiver: u32| {
+            let mut from: FxHashMap<u32, (u32, bool)> = FxHashMap::default();
+            let receives = events.of_actor(receiver).filter(|&e| events.kind[e as usize] == Kind::Receive);
+            for s in receives.flat_map(|r| sends_of(matching, r)) {
+                if channels.is_plain(events, s) {
+                    let sender = events.actor[s as usize];
+                    let known = || channels.plain.get(&(sender, receiver)).copied();
+                    let seen = from.entry(sender).or_insert_with(|| known().unwrap_or((s, true)));
+                    seen.1 &= seen.0 <= s;
+                    seen.0 = seen.0.max(s);
+                }
             }
+            from
+        };
+        let seen: Vec<_> = (0..events.actors.len() as u32).into_par_iter().map(to).collect();
+        for (receiver, from) in (0..).zip(seen) {
+            channels.plain.extend(from.into_iter().map(|(sender, seen)| ((sender, receiver), seen)));
         }
         channels.in_order = in_order && channels.plain.values().all(|seen| seen.1);
         channels
@@ -109,10 +120,9 @@ impl Channels {
         matching: &Matching,
         units: &Units,
     ) -> (Vec<Preference>, ReorderedChannels) {
-        let mut preferences = Vec::new();
-        let mut broken = ReorderedChannels::default();
+        let mut asked = Asked::default();
         if !self.in_order() {
-            return (preferences, broken);
+            return (asked.preferences, asked.broken);
         }
         let queued = |s: u32| self.is_plain(events, s) || events.via(s) == Some(Via::Forward);
         // What is sent to anyone stands in the channel to whoever took it.
@@ -123,41 +133,79 @@ impl Channels {
             };
             (sender_name(events, s, self.nobody), to)
         };
-        let mut last: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-        let mut ask = |before: u32, after: u32, undelivered: bool| {
+        let ask = |before: u32, after: u32, undelivered: bool, asked: &mut Asked| {
             let same_log = events.actor[before as usize] == events.actor[after as usize];
             if same_log && (before < after || undelivered) {
                 return;
             }
             let (b, a) = (units.unit_of(before), units.unit_of(after));
             if a == b || same_log {
-                broken.0.insert(channel(after));
+                asked.broken.0.insert(channel(after));
             } else {
-                preferences.push(Preference { before: b, after: a, channel: channel(after), undelivered });
+                let channel = channel(after);
+                asked.preferences.push(Preference { before: b, after: a, channel, undelivered });
             }
         };
-        for r in (0..events.len() as u32).filter(|&e| events.kind[e as usize] == Kind::Receive) {
-            let s = matching.mate(r);
-            if s != NONE
-                && queued(s)
-                && let Some(before) = last.insert(channel(s), s)
-            {
-                ask(before, s, false);
+        // By channel the latest send, and whether any of the receives is of a channel to another actor.
+        type Latest = FxHashMap<(u32, u32), u32>;
+        let follow = |receives: std::ops::Range<u32>, receiver: u32| -> (Asked, Latest, bool) {
+            let (mut asked, mut last, mut other) = (Asked::default(), Latest::default(), false);
+            for r in receives.filter(|&e| events.kind[e as usize] == Kind::Receive) {
+                let s = matching.mate(r);
+                if s != NONE && queued(s) {
+                    let channel = channel(s);
+                    other |= channel.1 != receiver;
+                    if let Some(before) = last.insert(channel, s) {
+                        ask(before, s, false, &mut asked);
+                    }
+                }
             }
+            (asked, last, other)
+        };
+        let actors = (0..events.actors.len() as u32).into_par_iter();
+        let mut logs: Vec<_> = actors.map(|actor| follow(events.of_actor(actor), actor)).collect();
+        // The channels to an actor are told by its log alone, but where others took what was addressed to it.
+        let together = logs.iter().any(|(.., other)| *other);
+        if together {
+            logs = vec![follow(0..events.len() as u32, NONE)];
         }
-        for s in 0..events.len() as u32 {
-            if matching.status[s as usize] == Status::InFlight
-                && events.kind[s as usize] == Kind::Send
-                && events.receiver(s) != NONE
-                && queued(s)
-                && let Some(&before) = last.get(&channel(s))
-            {
-                ask(before, s, true);
+        let last = |channel: (u32, u32)| {
+            let log = logs.get(if together { 0 } else { channel.1 as usize });
+            log.and_then(|(_, last, _)| last.get(&channel).copied())
+        };
+        let sent = |(first, status): (usize, &[Status])| {
+            let mut asked = Asked::default();
+            for (s, status) in ((first * SENDS) as u32..).zip(status) {
+                if *status == Status::InFlight
+                    && events.kind[s as usize] == Kind::Send
+                    && events.receiver(s) != NONE
+                    && queued(s)
+                    && let Some(before) = last(channel(s))
+                {
+                    ask(before, s, true, &mut asked);
+                }
             }
+            asked
+        };
+        let waiting: Vec<Asked> = matching.status.par_chunks(SENDS).enumerate().map(sent).collect();
+        for part in logs.into_iter().map(|log| log.0).chain(waiting) {
+            asked.preferences.extend(part.preferences);
+            asked.broken.0.extend(part.broken.0);
         }
+        let Asked { mut preferences, broken } = asked;
         preferences.retain(|w| !broken.0.contains(&w.channel));
         (preferences, broken)
     }
+}
+
+/// Events that are looked at together.
+const SENDS: usize = 1 << 16;
+
+/// What channels ask of a schedule.
+#[derive(Default)]
+struct Asked {
+    preferences: Vec<Preference>,
+    broken: ReorderedChannels,
 }
 
 /// The sends of what a receive took.

@@ -1,5 +1,7 @@
 //! The edges between sends and receives: who was joined with whom, why, and what became of the rest.
 
+use rayon::prelude::*;
+
 use crate::read::NONE;
 
 /// The reason to join two events as the ends of one message, the least certain first.
@@ -167,6 +169,33 @@ impl Matching {
             self.reason[e] = reason;
             self.certain[e] = certain;
         }
+    }
+
+    /// The mates of all events, to be given back by [`Matching::join_all`].
+    pub(crate) fn take_mates(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.mate)
+    }
+
+    /// Takes the mates of all events, none of which was joined before; `how` says of an event and its mate why they are, and whether that is
+    /// certain.
+    pub(crate) fn join_all(&mut self, mates: Vec<u32>, how: impl Fn(u32, u32) -> (Reason, bool) + Sync) {
+        let columns = (&mut self.status, &mut self.reason, &mut self.certain);
+        let all = columns.into_par_iter().zip(&mates).zip(0..mates.len() as u32);
+        let joined = all.filter(|((_, mate), _)| **mate != NONE);
+        joined.for_each(|(((status, reason, certain), &mate), event)| {
+            *status = Status::Matched;
+            (*reason, *certain) = how(event, mate);
+        });
+        self.mate = mates;
+    }
+
+    /// Notes that a message was received by another too.
+    pub(crate) fn further(&mut self, send: u32, receive: u32, reason: Reason, certain: bool) {
+        let i = receive as usize;
+        self.status[i] = Status::Matched;
+        self.reason[i] = reason;
+        self.certain[i] = certain;
+        self.add_extra(send, receive, reason, certain);
     }
 
     /// Adds an edge beside those of mates. [`Matching::sort_extra`] must follow the last one.

@@ -13,17 +13,15 @@ use crate::read::{Contents, EXTERNAL, Events, HAS_ID, IdHash, NONE, Placement, n
 
 /// Actors with sequence numbers missing in a log.
 fn with_gaps(events: &Events) -> Vec<bool> {
-    (0..events.actors.len() as u32)
-        .map(|actor| {
-            let mut last = (0, 0);
-            events.of_actor(actor).any(|e| {
-                let here = events.places.get(e);
-                let expected = if here.0 == last.0 { last.1 + 1 } else { 1 };
-                last = here;
-                here.1 != expected
-            })
-        })
-        .collect()
+    let mut gaps = vec![false; events.actors.len()];
+    let mut last = None;
+    for (incarnation, seq, first) in events.places.runs() {
+        let actor = events.actor[first as usize];
+        // Where a run ends within an incarnation something is missing.
+        let follows = last.replace((actor, incarnation)) != Some((actor, incarnation)) && seq == 1;
+        gaps[actor as usize] |= !follows;
+    }
+    gaps
 }
 
 /// Gives every end of a message its status.

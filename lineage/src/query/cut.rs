@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Query;
 use crate::error::{LineageError, ViolationError};
-use crate::index::{Limits, Sweep, Tally};
+use crate::index::{Limits, Logs, Sweep, Tally};
 use crate::matching::Reason;
 
 /// A cut as it is named: by actor, the incarnation and sequence number up to which its log is in the cut.

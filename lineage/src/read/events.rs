@@ -56,6 +56,11 @@ impl IdHash {
         IdHash([number(0), number(1), number(2)])
     }
 
+    /// Which of so many parts it is in, which are a power of two. What it tells besides tells nothing of that.
+    pub(crate) fn part(self, parts: usize) -> usize {
+        self.0[2] as usize & (parts - 1)
+    }
+
     /// 64 bits of it.
     pub(crate) fn short(self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1]) << 32

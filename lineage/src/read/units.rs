@@ -104,6 +104,11 @@ impl Units {
         units
     }
 
+    /// Whether any unit has no cause in the log around it.
+    pub(crate) fn some_alone(&self) -> bool {
+        self.alone.contains(&true)
+    }
+
     /// How many units there are.
     pub(crate) fn len(&self) -> usize {
         self.first.len()

@@ -1,0 +1,191 @@
+//! The logs that a sweep goes through: those of an index in its files, or those of one that is being written, in memory.
+
+use std::ops::{Deref, Range};
+use std::rc::Rc;
+
+use super::Index;
+use super::clocks::Clocks;
+use super::header::{BLOCK, IndexHeader};
+use super::info::{Info, Role};
+use super::links::{self, Link};
+use super::reader::ExplicitCause;
+use crate::error::LineageError;
+use crate::read::NONE;
+
+/// Logs in order.
+pub(crate) trait Logs {
+    /// What some events are.
+    type Infos<'a>: Deref<Target = [u8]>
+    where
+        Self: 'a;
+
+    /// What there is.
+    fn header(&self) -> &IndexHeader;
+
+    /// The stored clocks.
+    fn clocks(&self) -> &Clocks;
+
+    /// What the events of a block are.
+    fn infos_of(&self, block: u32) -> Result<Self::Infos<'_>, LineageError>;
+
+    /// What the event is.
+    fn info(&self, event: u32) -> Result<Info, LineageError>;
+
+    /// The place of the event in the linear extension, from 1.
+    fn order(&self, event: u32) -> Result<u32, LineageError>;
+
+    /// The other end of the event's message.
+    fn mate(&self, event: u32) -> Result<Option<u32>, LineageError>;
+
+    /// The actor of an event.
+    fn actor_of(&self, event: u32) -> usize;
+
+    /// Calls `f` with each cause of the event outside its own log's order.
+    fn each_cause(
+        &self,
+        event: u32,
+        info: Info,
+        f: impl FnMut(ExplicitCause) -> Result<(), LineageError>,
+    ) -> Result<(), LineageError>;
+
+    /// An error about the logs as a whole.
+    fn broken(&self, reason: String) -> LineageError;
+
+    /// The end of the part of an actor's log before `end` with no event behind it that stands alone.
+    fn chain_end(&self, actor: usize, end: u32) -> Result<u32, LineageError> {
+        let mut end = end;
+        let first = self.header().actors[actor].first;
+        while end > first && self.info(end - 1)?.is_alone() {
+            end -= 1;
+        }
+        Ok(end)
+    }
+}
+
+impl Logs for Index {
+    type Infos<'a> = Rc<[u8]>;
+
+    fn header(&self) -> &IndexHeader {
+        &self.header
+    }
+
+    fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
+    fn infos_of(&self, block: u32) -> Result<Rc<[u8]>, LineageError> {
+        self.infos().block(block)
+    }
+
+    fn info(&self, event: u32) -> Result<Info, LineageError> {
+        Index::info(self, event)
+    }
+
+    fn order(&self, event: u32) -> Result<u32, LineageError> {
+        Index::order(self, event)
+    }
+
+    fn mate(&self, event: u32) -> Result<Option<u32>, LineageError> {
+        Index::mate(self, event)
+    }
+
+    fn actor_of(&self, event: u32) -> usize {
+        Index::actor_of(self, event)
+    }
+
+    fn each_cause(
+        &self,
+        event: u32,
+        info: Info,
+        f: impl FnMut(ExplicitCause) -> Result<(), LineageError>,
+    ) -> Result<(), LineageError> {
+        Index::each_cause(self, event, info, f)
+    }
+
+    fn broken(&self, reason: String) -> LineageError {
+        Index::broken(self, reason)
+    }
+}
+
+/// Logs in memory. All numbers of events are those of events that are there.
+pub(crate) struct Held<'a> {
+    pub(super) header: &'a IndexHeader,
+    pub(super) clocks: Clocks,
+    /// By event.
+    pub(super) infos: &'a [u8],
+    /// By event.
+    pub(super) orders: &'a [u32],
+    /// By event.
+    pub(super) mates: &'a [u32],
+    /// By event.
+    pub(super) actors: &'a [u32],
+    /// Further edges, by effect.
+    pub(super) causes: &'a [Link],
+}
+
+impl Logs for Held<'_> {
+    type Infos<'a>
+        = &'a [u8]
+    where
+        Self: 'a;
+
+    fn header(&self) -> &IndexHeader {
+        self.header
+    }
+
+    fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
+    fn infos_of(&self, block: u32) -> Result<&[u8], LineageError> {
+        let first = (block * BLOCK) as usize;
+        Ok(&self.infos[first..self.infos.len().min(first + BLOCK as usize)])
+    }
+
+    fn info(&self, event: u32) -> Result<Info, LineageError> {
+        Ok(Info(self.infos[event as usize]))
+    }
+
+    fn order(&self, event: u32) -> Result<u32, LineageError> {
+        Ok(self.orders[event as usize])
+    }
+
+    fn mate(&self, event: u32) -> Result<Option<u32>, LineageError> {
+        Ok(Some(self.mates[event as usize]).filter(|mate| *mate != NONE))
+    }
+
+    fn actor_of(&self, event: u32) -> usize {
+        self.actors[event as usize] as usize
+    }
+
+    fn each_cause(
+        &self,
+        event: u32,
+        info: Info,
+        mut f: impl FnMut(ExplicitCause) -> Result<(), LineageError>,
+    ) -> Result<(), LineageError> {
+        if info.role() == Role::Delivery
+            && let Some(cause) = self.mate(event)?
+        {
+            f(ExplicitCause::of(cause, info.reason(), info.is_certain()))?;
+        }
+        if info.is_linked() {
+            for (cause, how) in links::of(self.causes, event) {
+                f(ExplicitCause::of(cause, how.reason, how.certain))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self, reason: String) -> LineageError {
+        LineageError::Index { path: super::header::HEADER.into(), reason }
+    }
+}
+
+impl IndexHeader {
+    /// The numbers of an actor's events, in the order of its log.
+    pub(crate) fn events_of(&self, actor: usize) -> Range<u32> {
+        let end = self.actors.get(actor + 1).map_or(self.events, |a| a.first);
+        self.actors[actor].first..end
+    }
+}
