@@ -238,8 +238,11 @@ fn store(version: &str) -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
+/// Actor, incarnation, sequence number and digest.
+type Named = (String, u32, u64, u64);
+
 /// All that is in quarantine, and the names of the events with their places and digests.
-fn rows(store: &Store) -> (Vec<String>, Vec<(String, u32, u64, u64)>, usize) {
+fn rows(store: &Store) -> (Vec<String>, Vec<Named>, usize) {
     let mut isolated = Vec::new();
     let text = [("reason", DataType::Utf8), ("digest", DataType::Int64)];
     scan(&store.quarantine_files("s").unwrap(), &text, |batch| {
