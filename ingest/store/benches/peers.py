@@ -40,8 +40,9 @@ def measured(command):
 
 
 def size(path):
-    """Bytes of a file, or of the data files in a folder."""
-    return path.stat().st_size if path.is_file() else sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+    """Bytes of a file, or of the files in a folder that have no other name elsewhere."""
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    return sum(p.stat().st_size for p in files if p.stat().st_nlink == 1)
 
 
 def fresh(path):
@@ -76,7 +77,7 @@ def main():
                 best[name] = figures
     names = ("seconds", "processor seconds", "peak MB", "written MB")
     table = {name: dict(zip(names, figures)) for name, figures in best.items()}
-    print(json.dumps({"load of the machine": os.getloadavg()[0], "megabytes": round(size(Path(log)) / 1e6), "works": table}, indent=2))
+    print(json.dumps({"load of the machine": os.getloadavg()[0], "megabytes": round(Path(log).stat().st_size / 1e6), "works": table}, indent=2))
 
 
 if __name__ == "__main__":
