@@ -436,3 +436,64 @@ fn nobody_is_told_to_install_a_package_that_nobody_owns() {
     }
     assert!(seen > 8, "{seen}");
 }
+
+/// The configuration in the manifest for Kubernetes is one, where its folders are there.
+#[test]
+fn the_manifest_holds_a_valid_configuration() {
+    let manifest = read("docs/kubernetes/demi-lineage.yaml");
+    let (_, rest) = manifest.split_once("  demi.toml: |\n").unwrap();
+    let config: String = rest
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with("    "))
+        .map(|line| format!("{}\n", line.trim_start()))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().display().to_string();
+    fs::write(folder.path().join("tokens"), "d5a1f0c2b7e94c3388a6\n").unwrap();
+    let config = config.replace("/etc/demi-lineage/tokens", &at).replace("/data/", &format!("{at}/"));
+    assert!(config.matches(&at).count() >= 5, "{config}");
+    let path = folder.path().join("demi.toml");
+    fs::write(&path, config).unwrap();
+    let output = assert_cmd::Command::cargo_bin("demi-lineage")
+        .unwrap()
+        .args(["ingest", "validate"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // What the probes ask is what the daemon answers, on a port that the pod has.
+    let monitoring = read("docs/monitoring.md");
+    for path in manifest
+        .lines()
+        .filter_map(|line| line.split_once("path: ")?.1.split(',').next())
+        .filter(|p| p.starts_with('/'))
+    {
+        assert!(monitoring.contains(&format!("| `{path}` |")), "{path}");
+    }
+    for port in ["4317", "9464", "9465"] {
+        assert!(
+            manifest.contains(&format!("containerPort: {port}"))
+                && manifest.contains(&format!("0.0.0.0:{port}"))
+        );
+    }
+}
+
+/// What the page has beside its peers is tried in a browser, line by line.
+#[test]
+fn every_line_beside_the_peers_has_a_check_in_the_browser() {
+    let (page, driver) = (read("docs/peers.md"), read("tests/report_page/drive.py"));
+    let mut lines = 0;
+    for line in page.lines().filter(|line| line.starts_with("| ")).skip(2) {
+        let last = line.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
+        let checks: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
+        assert!(!checks.is_empty(), "{line}");
+        for check in checks {
+            let known = driver.contains(&format!("\"{check}\""))
+                || driver.contains(&format!("\"{check}, {{"))
+                || driver.contains(&format!("\"{check}: {{"));
+            assert!(known, "tests/report_page/drive.py has no check '{check}'");
+            lines += 1;
+        }
+    }
+    assert!(lines > 20, "{lines}");
+}

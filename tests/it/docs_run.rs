@@ -23,10 +23,11 @@ use tempfile::TempDir;
 use crate::support::demo;
 
 /// Why a command of a page is not run, and on how many blocks of all pages each reason stands. A reason is added here, or it is none.
-const NOT_RUN: [(&str, usize); 4] = [
+const NOT_RUN: [(&str, usize); 5] = [
     ("compiles a project", 2),
     ("installs a release build", 1),
     ("is about a model that is not there", 1),
+    ("needs a cluster", 1),
     ("waits for a person at a debugger", 2),
 ];
 
@@ -426,7 +427,9 @@ each! {
     python "docs/python.md",
     query "docs/query.md",
     report "docs/report.md",
+    scale "docs/scale.md",
     store "docs/store.md",
+    upgrading "docs/upgrading.md",
     writing_a_model "docs/writing-a-model.md",
 }
 

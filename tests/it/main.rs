@@ -51,6 +51,7 @@ mod programs;
 mod python_model;
 mod query;
 mod redaction;
+mod reference;
 mod release;
 mod repeated;
 mod report;

@@ -258,6 +258,32 @@ async def linked(page):
     check(await page.run(f"demi.current.selected === {here}"), "and the choice stays")
 
 
+async def fields(page):
+    """Searches in one field and by a regular expression, and what the panel tells of an event."""
+    async def hits(text):
+        await page.run(f"(() => {{ const i = document.getElementById('search'); i.value = {json.dumps(text)}; return demi.search.run(); }})()")
+        return await page.run("demi.search.hits.total")
+    event = "demi.current.trace.get(demi.current.selected)"
+    await page.key("Home")
+    await page.until("demi.current.selected !== null", "an event is chosen")
+    kind = await page.run(f"{event}.kind")
+    found = await hits(f"kind:{kind}")
+    check(0 < found and found + await hits(f"NOT kind:{kind}") == await page.run("demi.current.trace.n"), "a field is looked in alone")
+    check(await hits(f"kind:/^{kind}$/") <= found and await hits("kind:/^$/") == 0 and await hits(f"kind:/^{kind}$/") > 0, "a regular expression finds its events")
+    await page.run("document.getElementById('search').value = ''; demi.search.run()")
+    await page.until("document.querySelector('#event details.record pre')?.textContent.length > 2", "the record of an event is there")
+    states = await page.run("!demi.page.served && demi.current.trace.changes.event.length > 0")
+    if states:
+        await page.run("demi.end(true)")
+        await page.until("document.querySelectorAll('#states details').length > 0", "the variables of the actors are told")
+    # An event with a time, whose actor had one before it.
+    timed = await page.run("(async () => { const t = demi.current.trace; if (demi.page.served) return null; for (let i = 0; i < t.n; i++) { const e = t.get(i), before = e.time && !e.loose ? await t.nextOfActor(i, false) : null; if (before !== null && t.get(before).time) return i; } return null; })()")
+    if timed is not None:
+        await page.run(f"demi.select(demi.current, {timed})")
+        await page.until("document.getElementById('event').textContent.includes('since the event before it')", "the time since the event before is told")
+    await page.key("Home")
+
+
 async def chains(page):
     """Events with an order between them, and the longest chain to one."""
     async def look(text):
@@ -475,6 +501,7 @@ async def use(page, args):
     await page.key("Escape")
     await page.until("document.getElementById('results').hidden", "Escape ends the search")
 
+    await fields(page)
     await chains(page)
     await filters(page, args)
 
