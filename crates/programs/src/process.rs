@@ -841,11 +841,13 @@ fn environment(work: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
     ]
 }
 
-/// How often threads of a process were switched, if all of them wait.
-fn switches(pid: u32) -> Option<u64> {
-    let mut sum = 0;
+/// How often each thread of a process was switched, if all of them wait. No sum of them would do: a thread may end while another is switched.
+fn switches(pid: u32) -> Option<BTreeMap<std::ffi::OsString, u64>> {
+    let mut all = BTreeMap::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
-        let status = std::fs::read_to_string(task.ok()?.path().join("status")).ok()?;
+        let task = task.ok()?;
+        let status = std::fs::read_to_string(task.path().join("status")).ok()?;
+        let mut sum = 0;
         for line in status.lines() {
             if let Some(state) = line.strip_prefix("State:") {
                 if !state.trim_start().starts_with('S') {
@@ -855,8 +857,9 @@ fn switches(pid: u32) -> Option<u64> {
                 sum += line.rsplit(|c: char| c.is_whitespace()).next()?.parse::<u64>().ok()?;
             }
         }
+        all.insert(task.file_name(), sum);
     }
-    Some(sum)
+    Some(all)
 }
 
 /// The end of a file, for people.
