@@ -48,6 +48,44 @@ fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
     found
 }
 
+/// Programs of Maelstrom, as they are, where a folder with them is named.
+fn of_maelstrom() -> Vec<(&'static str, &'static str, Vec<String>)> {
+    let demos = [
+        ("python/echo.py", "echo"),
+        ("python/broadcast.py", "broadcast"),
+        ("python/raft.py", "lin-kv"),
+        ("ruby/echo.rb", "echo"),
+        ("ruby/broadcast.rb", "broadcast"),
+        ("ruby/g_set.rb", "g-set"),
+        ("ruby/pn_counter.rb", "pn-counter"),
+        ("ruby/raft.rb", "lin-kv"),
+        ("js/echo.js", "echo"),
+        ("js/gossip.js", "broadcast"),
+        ("js/crdt_gset.js", "g-set"),
+        ("js/crdt_pn_counter.js", "pn-counter"),
+    ];
+    let corpus = std::env::var_os("DEMI_LONG").and_then(|_| std::env::var_os("DEMI_CORPUS"));
+    let Some(corpus) = corpus else {
+        println!(
+            "skipped: DEMI_LONG and DEMI_CORPUS ask for Maelstrom's programs, with a folder that has maelstrom/demo"
+        );
+        return Vec::new();
+    };
+    let folder = Path::new(&corpus).join("maelstrom/demo");
+    let with = |name: &str| match name.split('/').next() {
+        Some("python") => "python3",
+        Some("ruby") => "ruby",
+        _ => "node",
+    };
+    let is_there = |name: &str| folder.join(name).is_file() && resolve(&[with(name).to_owned()]).is_ok();
+    let command = |name: &str| vec![with(name).to_owned(), folder.join(name).display().to_string()];
+    demos
+        .into_iter()
+        .filter(|(name, _)| is_there(name))
+        .map(|(name, workload)| (name, workload, command(name)))
+        .collect()
+}
+
 fn scenario(workload: &str, command: &[String]) -> Scenario {
     let text = format!(
         "network = \"unordered\"\n[model]\ncommand = {command:?}\nnodes = 3\n[workload]\nname = {workload:?}\nprocesses = 3\n"
@@ -143,7 +181,9 @@ fn random_schedules_come_to_the_same_in_fresh_processes() {
     let folder = tempfile::tempdir().unwrap();
     let cases: u64 = std::env::var("DEMI_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1);
     let stop = std::sync::atomic::AtomicBool::new(false);
-    for (name, workload, command) in built(folder.path()) {
+    let only = std::env::var("DEMI_ONLY").unwrap_or_default();
+    let programs = built(folder.path()).into_iter().chain(of_maelstrom());
+    for (name, workload, command) in programs.filter(|(name, ..)| name.contains(&only)) {
         let scenario = scenario(workload, &command);
         let all = launches(scenario.model.child().unwrap(), &scenario).unwrap();
         let workload = Workload::new(scenario.workload.as_ref().unwrap()).unwrap();
