@@ -136,13 +136,14 @@ static atomic_int wrote;
 static int refused;
 static uint64_t seed;
 static __thread struct slot *mine;
-/* Whether its calls go to the kernel as they are. */
-static __thread int passing;
+/* Whether its calls go to the kernel as they are; whether it has ended, as far as turns go. */
+static __thread int passing, gone;
 /* The last signal that ended a wait. */
 static __thread int signalled;
 static __thread int empty;
 static __thread uint64_t empty_at;
 static uint64_t asked;
+static pthread_key_t leaving;
 static _Atomic uint32_t copying;
 static uint64_t opened[3];
 static pid_t copied, scheduler, own_pid;
@@ -385,7 +386,7 @@ static void await_turn(struct slot *slot) {
 static int enter(void) {
     if (mine && mine->state == RUNNING) return 1;
     take_lock();
-    if (!mine) mine = taken(own_tid());
+    if (!mine && (mine = taken(own_tid()))) pthread_setspecific(leaving, mine);
     struct slot *slot = mine;
     if (!slot) {
         free_lock();
@@ -440,16 +441,17 @@ static int wait_here(uint64_t deadline, int flags) {
     return why;
 }
 
-/* A thread has done all that it does in its process, and what follows is the kernel's. It has the turn until here: after its routine it runs
- * destructors and gives its stack back, under locks that others may wait for. */
-static void leave(void) {
-    if (passing || !mine || !enter()) return;
-    struct slot *slot = mine;
+static void left(void *one) {
+    struct slot *slot = one;
+    enter();
     take_lock();
     slot->state = FREE;
     mine = NULL;
-    holder = NULL;
-    turn_over();
+    gone = 1;
+    if (holder == slot) {
+        holder = NULL;
+        turn_over();
+    }
     free_lock();
 }
 
@@ -1052,7 +1054,6 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
     switch (number) {
     case SYS_rt_sigprocmask: return mask_signals(context, a, (const uint64_t *)b, (uint64_t *)c);
     case SYS_rt_sigaction: return on_action(a, b, c, d);
-    case SYS_exit: leave(); return raw1(SYS_exit, a);
     case SYS_getpid: return PID;
     case SYS_getppid: return PARENT;
     case SYS_gettid: return mine ? PID + (mine - slots) : PID;
@@ -1083,7 +1084,9 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
     case SYS_write:
     case SYS_writev: atomic_store(&wrote, 1); return raw3(number, a, b, c);
     }
-    if (passing || !enter()) return raw(number, a, b, c, d, e, f);
+    /* A thread that ends wakes others, and waits for nobody any more. */
+    if (gone && number == SYS_futex && (b & FUTEX_CMD_MASK) == FUTEX_WAKE) return futex(a, b, c, d, e, f);
+    if (passing || gone || !enter()) return raw(number, a, b, c, d, e, f);
     switch (number) {
     case SYS_futex: return futex(a, b, c, d, e, f);
     case SYS_read:
@@ -1219,7 +1222,7 @@ static const int trapped[] = {
     SYS_clock_nanosleep, SYS_rt_sigsuspend, SYS_sched_yield, SYS_clock_gettime, SYS_gettimeofday, SYS_setitimer, SYS_getitimer,
     SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime, SYS_timer_create, SYS_timer_settime, SYS_timer_gettime,
     SYS_timer_getoverrun, SYS_timer_delete, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_getpid, SYS_getppid, SYS_gettid, SYS_kill,
-    SYS_tkill, SYS_tgkill, SYS_getrandom, SYS_socket, SYS_connect, SYS_execve, SYS_execveat, SYS_openat, SYS_exit,
+    SYS_tkill, SYS_tgkill, SYS_getrandom, SYS_socket, SYS_connect, SYS_execve, SYS_execveat, SYS_openat,
 #ifdef SYS_poll
     SYS_poll,
 #endif
@@ -1354,6 +1357,7 @@ static void take_over(void) {
         sched_setaffinity(0, sizeof one, &one);
     }
     atomic_store(&now, clock_told);
+    pthread_key_create(&leaving, left);
     create = (__typeof__(pthread_create) *)dlsym(RTLD_NEXT, "pthread_create");
     mine = taken(own_tid());
     holder = mine;
@@ -1464,6 +1468,7 @@ static void *begin_thread(void *argument) {
         mine->tid = own_tid();
         await_turn(mine);
         mine->awaits = NOTHING;
+        pthread_setspecific(leaving, mine);
     }
     free(argument);
     return beginning.routine(beginning.argument);
