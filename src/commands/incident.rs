@@ -345,13 +345,13 @@ pub fn run(command: IncidentCommand, ui: &Ui) -> Outcome {
         }
         IncidentCommand::Split(args) => {
             let journal = args.bug.store.journal()?;
-            let ids = args.incidents.iter().map(|name| find(journal.state(), name));
+            let ids = args.incidents.iter().map(|name| find(&journal.state(), name));
             let ids = ids.collect::<Result<Vec<_>, _>>()?;
             say(&args.bug, ui, |bug, by| Event::Split { bug, ids, by })
         }
         IncidentCommand::Retry(args) => {
             let mut journal = args.store.journal()?;
-            let id = find(journal.state(), &args.name)?;
+            let id = find(&journal.state(), &args.name)?;
             write(&mut journal, &Event::Retry { id, by: user() }, ui)
         }
         IncidentCommand::Replay(args) => replay(&args, ui),
@@ -411,7 +411,7 @@ fn open(args: &OpenArgs, ui: &Ui) -> Outcome {
 
 fn list(args: &ListArgs, ui: &Ui) -> Outcome {
     let journal = args.store.journal()?;
-    let state = journal.state();
+    let state = &*journal.state();
     let filter = Filter {
         system: args.system.clone(),
         invariant: args.invariant.clone(),
@@ -464,20 +464,22 @@ fn list(args: &ListArgs, ui: &Ui) -> Outcome {
 
 fn show(args: &ShowArgs, ui: &Ui) -> Outcome {
     let journal = args.store.journal()?;
-    let state = journal.state();
-    let number = args.name.strip_prefix("B-").and_then(|number| number.parse().ok());
-    let (id, bug) = match number {
+    let number: Option<u32> = args.name.strip_prefix("B-").and_then(|number| number.parse().ok());
+    let id = match number {
         Some(number) => {
-            let bug = state.bug(number).ok_or_else(|| format!("there is no bug B-{number}"))?;
-            (bug.1.representative(), Some(bug))
+            let state = journal.state();
+            state.bug(number).ok_or_else(|| format!("there is no bug B-{number}"))?.1.representative()
         }
-        None => (find(state, &args.name)?, None),
+        None => find(&journal.state(), &args.name)?,
     };
+    let story = journal.story(id)?;
+    let state = &*journal.state();
+    let bug = number.and_then(|number| state.bug(number));
     let incident = state.incidents().get(&id).ok_or("there is no such incident")?;
     if args.json {
         match bug {
             Some((number, bug)) => ui.json(&view::bug(state, number, bug))?,
-            None => ui.json(&view::full(state, incident))?,
+            None => ui.json(&view::full(state, incident, story))?,
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -511,7 +513,7 @@ fn show(args: &ShowArgs, ui: &Ui) -> Outcome {
     if matches!(incident.work(), Work::Failed { .. }) {
         line(incident.said());
     }
-    for step in &findings.story {
+    for step in &story {
         let mut lines = step.lines();
         line(&lines.next().unwrap_or_default().replace("**", ""));
         lines.for_each(|detail| line(&format!("    {detail}")));
@@ -633,7 +635,7 @@ fn close(args: CloseArgs, ui: &Ui) -> Outcome {
         let journal = args.bug.store.journal()?;
         let program = std::env::current_exe()?;
         let place = args.bug.store.place();
-        let found = replays::replay(journal.state(), &place, &program, args.bug.bug, scenario);
+        let found = replays::replay(&journal.state(), &place, &program, args.bug.bug, scenario);
         let found = found.ok_or("the bug has no schedule of this scenario's model")?;
         if matches!(found.verdict, Verdict::Violates | Verdict::Other) {
             let (bug, word, said) = (found.bug, found.verdict.word(), printable(&found.said).into_owned());
@@ -696,9 +698,9 @@ fn replay(args: &ReplayArgs, ui: &Ui) -> Outcome {
 fn purge(args: &PurgeArgs, ui: &Ui) -> Outcome {
     let mut journal = args.store.journal()?;
     let ids = match &args.system {
-        Some(system) => forget::of_system(journal.state(), system),
+        Some(system) => forget::of_system(&journal.state(), system),
         None => {
-            args.incidents.iter().map(|name| find(journal.state(), name)).collect::<Result<Vec<_>, _>>()?
+            args.incidents.iter().map(|name| find(&journal.state(), name)).collect::<Result<Vec<_>, _>>()?
         }
     };
     forget::purge(&mut journal, &args.store.place(), &ids, &user())?;

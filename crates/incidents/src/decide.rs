@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::DateTime;
+
 use crate::event::{Event, News, Outcome, Parked, Reason, Stage};
 use crate::fold::{Incident, MOST_LOST, MOST_TRIES, State, Status, Work};
 use crate::group::group;
 use crate::id::IncidentId;
 
-/// How many incidents of a kind are looked at before the others wait.
+/// How many incidents of a kind are looked at in a day before the others wait.
 pub const EXAMINED: usize = 5;
+/// A day, in milliseconds.
+const DAY: i64 = 24 * 3600 * 1000;
 /// Most incidents that one decision is about.
 const AT_A_TIME: usize = 500;
 /// Pauses before an incident is tried again by itself.
@@ -86,7 +90,8 @@ pub fn claim(
     worker: &Worker,
     can: impl Fn(&Incident) -> bool,
 ) -> Option<(IncidentId, Vec<Event>)> {
-    let rank = |id: &IncidentId| -> Option<(u32, u64, IncidentId)> {
+    let mut examined: BTreeMap<IncidentId, bool> = BTreeMap::new();
+    let mut rank = |id: &IncidentId| -> Option<(u32, u64, IncidentId)> {
         let incident = state.incidents().get(id)?;
         let ready = match incident.work() {
             Work::Waiting => {
@@ -96,9 +101,16 @@ pub fn claim(
             Work::Held { .. } => seen.silent(*id, incident.attempt()) >= worker.lease,
             _ => false,
         };
-        (ready && can(incident)).then(|| (importance(state, incident), incident.entry(), *id))
+        if !ready || !can(incident) {
+            return None;
+        }
+        let kind = state.of_kind(incident.opened());
+        let first = kind.first().copied().unwrap_or(*id);
+        // Once for all of a kind, which may be thousands.
+        let examined = *examined.entry(first).or_insert_with(|| is_examined(state, kind));
+        Some((importance(incident, examined), incident.entry(), *id))
     };
-    let (_, _, id) = state.active().iter().filter_map(rank).min()?;
+    let (_, _, id) = state.active().iter().filter_map(&mut rank).min()?;
     let incident = state.incidents().get(&id)?;
     let held = matches!(incident.work(), Work::Held { .. });
     if held && incident.lost() + 1 >= MOST_LOST {
@@ -110,19 +122,19 @@ pub fn claim(
     Some((id, vec![Event::Claimed { id, attempt, worker: worker.name.clone() }]))
 }
 
+/// Whether somebody has looked at one of a kind.
+fn is_examined(state: &State, kind: &[IncidentId]) -> bool {
+    kind.iter()
+        .any(|id| state.incidents().get(id).is_some_and(|other| matches!(other.work(), Work::Done { .. })))
+}
+
 /// What comes first has the lowest number: what somebody made urgent, a kind that nobody has looked at, further ones.
-fn importance(state: &State, incident: &Incident) -> u32 {
+fn importance(incident: &Incident, examined: bool) -> u32 {
     let urgent = incident.opened().severity.as_deref().is_some_and(|s| ["critical", "urgent"].contains(&s));
-    let examined = state
-        .of_kind(incident.opened())
-        .iter()
-        .filter(|id| state.incidents().get(id).is_some_and(|other| matches!(other.work(), Work::Done { .. })))
-        .take(1)
-        .count();
     match (urgent, examined) {
         (true, _) => 0,
-        (false, 0) => 1,
-        (false, _) => 2,
+        (false, false) => 1,
+        (false, true) => 2,
     }
 }
 
@@ -139,30 +151,46 @@ pub fn retries(state: &State, seen: &Seen) -> Vec<Event> {
     seen.failed.iter().filter_map(due).take(AT_A_TIME).collect()
 }
 
-/// Incidents that wait though enough of their kind were opened before: one in 2^k is still looked at, so that another bug behind the same invariant
-/// is found.
+/// Incidents that wait though enough of their kind were opened in the day before: one in 2^k is still looked at, so that another bug behind the same
+/// invariant is found.
 #[must_use]
 pub fn bursts(state: &State) -> Vec<Event> {
-    let mut kinds: BTreeSet<&[IncidentId]> = BTreeSet::new();
-    for id in state.active() {
-        if let Some(incident) = state.incidents().get(id).filter(|incident| incident.work() == Work::Waiting)
-            && incident.attempt() == 0
-        {
-            kinds.insert(state.of_kind(incident.opened()));
+    let waits = |id: &IncidentId| {
+        let incident = state.incidents().get(id);
+        incident.is_some_and(|incident| incident.work() == Work::Waiting && incident.attempt() == 0)
+    };
+    let mut kinds: BTreeMap<IncidentId, &[IncidentId]> = BTreeMap::new();
+    for id in state.active().iter().filter(|id| waits(id)) {
+        if let Some(incident) = state.incidents().get(id) {
+            let kind = state.of_kind(incident.opened());
+            kinds.entry(kind.first().copied().unwrap_or(*id)).or_insert(kind);
         }
     }
     let mut ids = Vec::new();
-    for kind in kinds {
-        let rest = kind.iter().enumerate().filter(|(at, _)| *at >= EXAMINED && !(at + 1).is_power_of_two());
-        let waits = |id: &IncidentId| {
-            state
-                .incidents()
-                .get(id)
-                .is_some_and(|incident| incident.work() == Work::Waiting && incident.attempt() == 0)
-        };
-        ids.extend(rest.map(|(_, id)| *id).filter(waits).take(AT_A_TIME - ids.len().min(AT_A_TIME)));
+    for kind in kinds.into_values() {
+        let places = places(state, kind);
+        let rest = kind.iter().zip(places).filter(|(_, at)| *at >= EXAMINED && !(at + 1).is_power_of_two());
+        ids.extend(rest.map(|(id, _)| *id).filter(waits).take(AT_A_TIME - ids.len().min(AT_A_TIME)));
     }
     if ids.is_empty() { Vec::new() } else { vec![Event::Parked { ids, reason: Parked::Burst }] }
+}
+
+/// How many of a kind were opened in the day before each, by the clocks of those who opened them.
+fn places(state: &State, kind: &[IncidentId]) -> Vec<usize> {
+    let time = |id: &IncidentId| {
+        let opened_at = state.incidents().get(id).map(Incident::opened_at).unwrap_or_default();
+        DateTime::parse_from_rfc3339(opened_at).map_or(0, |at| at.timestamp_millis())
+    };
+    let times: Vec<i64> = kind.iter().map(time).collect();
+    let mut from = 0;
+    let mut places = Vec::with_capacity(times.len());
+    for (at, now) in times.iter().enumerate() {
+        while from < at && times[from] < now.saturating_sub(DAY) {
+            from += 1;
+        }
+        places.push(at - from);
+    }
+    places
 }
 
 /// Bugs of incidents that are done.
@@ -204,17 +232,28 @@ pub fn deliveries(state: &State, receivers: &[Receiver]) -> Vec<Event> {
         }
     };
     // The first of a kind is told at once: nobody knows yet whether its bug is known.
-    for (id, incident) in state.incidents() {
-        let first = state.of_kind(incident.opened()).first() == Some(id);
-        if first && incident.work() != Work::Purged {
-            tell(&id.to_string(), News::Seen, *id, &incident.opened().system);
+    for kind in state.kinds() {
+        let first = kind.first().and_then(|id| Some((*id, state.incidents().get(id)?)));
+        if let Some((id, incident)) = first {
+            tell(&id.to_string(), News::Seen, id, &incident.opened().system);
         }
+    }
+    // The first of a kind speaks for all that fail for the same reason.
+    let mut failing: BTreeMap<(IncidentId, Reason), (u64, IncidentId)> = BTreeMap::new();
+    for id in state.active() {
+        let Some(incident) = state.incidents().get(id) else { continue };
         if let Work::Failed { reason } = incident.work()
             && (!reason.is_transient() || incident.tries() >= MOST_TRIES)
         {
-            let subject = format!("{id}.{}", incident.attempt());
-            tell(&subject, News::Failed, *id, &incident.opened().system);
+            let kind = state.of_kind(incident.opened()).first().copied().unwrap_or(*id);
+            let own = (incident.entry(), *id);
+            let first = failing.entry((kind, reason)).or_insert(own);
+            *first = own.min(*first);
         }
+    }
+    for (_, id) in failing.into_values() {
+        let Some(incident) = state.incidents().get(&id) else { continue };
+        tell(&format!("{id}.{}", incident.attempt()), News::Failed, id, &incident.opened().system);
     }
     for (number, bug) in state.bugs() {
         if bug.muted() || matches!(bug.status(), Status::Merged { .. }) {

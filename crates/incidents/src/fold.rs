@@ -92,7 +92,9 @@ pub struct Incident {
     /// How often it failed, and how often its worker was lost, since somebody last asked for it.
     tries: u32,
     lost: u32,
+    /// Without the story, which stays in the entry that told it.
     findings: Findings,
+    story: Option<u64>,
     /// Seconds of each stage of the last attempt.
     seconds: BTreeMap<Stage, f64>,
     said: String,
@@ -160,7 +162,19 @@ impl Incident {
         self.lost
     }
 
-    /// What was found out so far.
+    /// The entry that tells its steps as text, where one does: [`Journal::story`](crate::Journal::story) reads them.
+    #[must_use]
+    pub fn story_entry(&self) -> Option<u64> {
+        self.story
+    }
+
+    /// Keeps what was found out but its story.
+    fn find(&mut self, n: u64, findings: &Findings) {
+        self.story = (!findings.story.is_empty()).then_some(n);
+        self.findings = Findings { story: Vec::new(), ..findings.clone() };
+    }
+
+    /// What was found out so far, but for the steps as text.
     #[must_use]
     pub fn findings(&self) -> &Findings {
         &self.findings
@@ -481,6 +495,11 @@ impl State {
         self.kinds.get(&kind_of(opened)).map_or(&[], Vec::as_slice)
     }
 
+    /// Incidents by what they share before anybody has looked at them: those of each kind, in the order in which they were opened.
+    pub fn kinds(&self) -> impl Iterator<Item = &[IncidentId]> {
+        self.kinds.values().map(Vec::as_slice)
+    }
+
     /// Versions in the order in which they were first seen.
     #[must_use]
     pub fn versions(&self) -> &[String] {
@@ -523,10 +542,70 @@ impl State {
     /// Whether an event would be valid now.
     #[must_use]
     pub fn allows(&self, event: &Event) -> bool {
-        let mut copy = self.clone();
+        let mut copy = self.about(event);
         let (v, n, by, tag, at) =
             (JOURNAL_VERSION, self.last + 1, String::new(), String::new(), String::new());
         copy.event(&Entry { v, n, by, tag, at, events: Vec::new() }, event)
+    }
+
+    /// As much of it as decides whether an event is valid: the incidents, bugs and messages that it names.
+    fn about(&self, event: &Event) -> State {
+        let mut copy = State { last: self.last, watched: self.watched, ..State::default() };
+        let (ids, bugs, key): (&[IncidentId], [Option<u32>; 2], Option<&String>) = match event {
+            Event::Watched { .. } => (&[], [None; 2], None),
+            Event::Opened(opened) => (std::slice::from_ref(&opened.id), [None; 2], None),
+            Event::Claimed { id, .. }
+            | Event::Stage { id, .. }
+            | Event::Done { id, .. }
+            | Event::Failed { id, .. }
+            | Event::Retry { id, .. } => (std::slice::from_ref(id), [None; 2], None),
+            Event::Parked { ids, .. } | Event::Swept { ids } | Event::Purged { ids, .. } => {
+                (ids, [None; 2], None)
+            }
+            Event::Grouped { id, bug, .. } => {
+                let own = self.incidents.get(id).and_then(|incident| incident.bug);
+                (std::slice::from_ref(id), [*bug, own], None)
+            }
+            Event::Merged { bug, into, .. } => (&[], [Some(*bug), Some(*into)], None),
+            Event::Split { bug, ids, .. } => (ids, [Some(*bug), None], None),
+            Event::Acked { bug, .. }
+            | Event::Closed { bug, .. }
+            | Event::Reopened { bug, .. }
+            | Event::Muted { bug, .. }
+            | Event::Priority { bug, .. }
+            | Event::Noted { bug, .. }
+            | Event::Replayed { bug, .. } => (&[], [Some(*bug), None], None),
+            Event::Queued { key, id, .. } => (std::slice::from_ref(id), [None; 2], Some(key)),
+            Event::Sending { key } | Event::Sent { key } | Event::Dead { key, .. } => {
+                (&[], [None; 2], Some(key))
+            }
+        };
+        for id in ids {
+            if let Some(incident) = self.incidents.get(id) {
+                copy.incidents.insert(*id, incident.clone());
+            }
+            if self.active.contains(id) {
+                copy.active.insert(*id);
+            }
+            if self.ungrouped.contains(id) {
+                copy.ungrouped.insert(*id);
+            }
+        }
+        for number in bugs.into_iter().flatten() {
+            let mut number = number;
+            // A bug that was merged leads to the one that it is now.
+            while let Some(bug) = self.bugs.get(&number).filter(|_| !copy.bugs.contains_key(&number)) {
+                copy.bugs.insert(number, bug.clone());
+                match bug.status {
+                    Status::Merged { into } => number = into,
+                    _ => break,
+                }
+            }
+        }
+        if let Some((key, delivery)) = key.and_then(|key| self.deliveries.get_key_value(key)) {
+            copy.deliveries.insert(key.clone(), delivery.clone());
+        }
+        copy
     }
 
     /// Takes the next entry in. One with another number is not the next, and changes nothing.
@@ -567,7 +646,7 @@ impl State {
                 }
                 incident.work = Work::Held { stage: *stage };
                 if let Some(findings) = findings {
-                    incident.findings = (**findings).clone();
+                    incident.find(entry.n, findings);
                 }
                 add(&mut incident.findings.outputs, outputs);
                 true
@@ -575,7 +654,7 @@ impl State {
             Event::Done { id, attempt, outcome, findings } => {
                 let Some(incident) = self.held(*id, *attempt) else { return false };
                 let outputs = std::mem::take(&mut incident.findings.outputs);
-                incident.findings = (**findings).clone();
+                incident.find(entry.n, findings);
                 add(&mut incident.findings.outputs, &outputs);
                 incident.work = Work::Done { outcome: *outcome };
                 incident.done_at = Some(at.to_owned());
@@ -725,6 +804,7 @@ impl State {
             tries: 0,
             lost: 0,
             findings: Findings::default(),
+            story: None,
             seconds: BTreeMap::new(),
             said: String::new(),
             bug: None,
@@ -965,6 +1045,7 @@ impl State {
                 self.ungrouped.remove(id);
                 incident.opened = incident.opened.forgotten();
                 incident.findings = incident.findings.forgotten();
+                incident.story = None;
                 incident.said.clear();
                 for ids in self.kinds.values_mut() {
                     ids.retain(|other| other != id);

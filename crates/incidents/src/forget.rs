@@ -49,8 +49,10 @@ pub fn purge<O: Objects>(
         remove(&place.uploads().join(upload))?;
     }
     // Notes on bugs that nothing else is known of go as well.
-    let state = journal.state();
-    let bugs: BTreeSet<u32> = state.bugs().keys().copied().filter(|bug| state.is_forgotten(*bug)).collect();
+    let bugs: BTreeSet<u32> = {
+        let state = journal.state();
+        state.bugs().keys().copied().filter(|bug| state.is_forgotten(*bug)).collect()
+    };
     journal.rewrite(|event| scrub(event, &ids, &bugs))
 }
 

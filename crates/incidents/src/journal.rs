@@ -5,14 +5,18 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Entry, Event, JOURNAL_VERSION, MOST_BYTES, Told};
 use crate::fold::State;
+use crate::id::IncidentId;
 use crate::objects::Objects;
 
+/// The version of what entries come to. Snapshots of another one are as good as none: what they left out cannot be known.
+const FOLD: u32 = 2;
 /// After how many entries somebody writes down what they come to.
 pub const SNAPSHOT_EVERY: u64 = 500;
 /// How many snapshots are kept.
@@ -57,6 +61,9 @@ pub enum JournalError {
 #[derive(Serialize, Deserialize)]
 struct Sum {
     blake3: String,
+    /// Of a snapshot: [`FOLD`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fold: Option<u32>,
 }
 
 /// The name of an entry.
@@ -71,7 +78,7 @@ fn snapshot_name(n: u64) -> String {
 /// An entry as it is written.
 fn written(entry: &Entry) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(entry).unwrap_or_default();
-    let sum = Sum { blake3: blake3::hash(&bytes).to_hex().to_string() };
+    let sum = Sum { blake3: blake3::hash(&bytes).to_hex().to_string(), fold: None };
     bytes.push(b'\n');
     bytes.extend(serde_json::to_vec(&sum).unwrap_or_default());
     bytes.push(b'\n');
@@ -102,12 +109,13 @@ fn read(n: u64, bytes: &[u8]) -> Result<Entry, JournalError> {
     Ok(entry)
 }
 
-/// A reader and writer of the journal.
+/// A reader and writer of the journal. Several in one process can share what it comes to ([`Journal::share`]).
 pub struct Journal<O> {
     objects: O,
     by: String,
-    state: State,
+    folded: Arc<Mutex<Arc<State>>>,
     conflicts: u64,
+    snapshot_every: u64,
 }
 
 /// Makes tags of one process differ.
@@ -120,15 +128,33 @@ impl<O: Objects> Journal<O> {
     /// When an entry cannot be read or is not understood.
     pub fn open(objects: O, by: impl Into<String>) -> Result<Self, JournalError> {
         let state = latest_snapshot(&objects)?.unwrap_or_default();
-        let mut journal = Journal { objects, by: by.into(), state, conflicts: 0 };
+        let folded = Arc::new(Mutex::new(Arc::new(state)));
+        let mut journal =
+            Journal { objects, by: by.into(), folded, conflicts: 0, snapshot_every: SNAPSHOT_EVERY };
         journal.follow()?;
         Ok(journal)
     }
 
-    /// What the journal comes to, as far as it was read.
+    /// Another reader and writer, who shares what the journal comes to: it is in memory once.
     #[must_use]
-    pub fn state(&self) -> &State {
-        &self.state
+    pub fn share(&self, by: impl Into<String>) -> Self
+    where
+        O: Clone,
+    {
+        let (objects, folded) = (self.objects.clone(), self.folded.clone());
+        Journal { objects, by: by.into(), folded, conflicts: 0, snapshot_every: self.snapshot_every }
+    }
+
+    /// The same, which writes down what the journal comes to after each so many entries in place of [`SNAPSHOT_EVERY`].
+    #[must_use]
+    pub fn with_snapshots_every(self, entries: u64) -> Self {
+        Journal { snapshot_every: entries.max(1), ..self }
+    }
+
+    /// What the journal comes to, as far as it was read. It stays as it is while somebody holds it; who holds it long makes others copy it.
+    #[must_use]
+    pub fn state(&self) -> Arc<State> {
+        self.folded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where it lies.
@@ -154,12 +180,32 @@ impl<O: Objects> Journal<O> {
     /// # Errors
     /// When an entry cannot be read or is not understood.
     pub fn follow(&mut self) -> Result<u64, JournalError> {
+        let mut state = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read_now = 0;
-        while let Some(entry) = self.entry(self.state.last() + 1)? {
-            self.state.apply(&entry);
+        while let Some(entry) = self.entry(state.last() + 1)? {
+            Arc::make_mut(&mut state).apply(&entry);
             read_now += 1;
         }
         Ok(read_now)
+    }
+
+    /// The steps of an incident, as text. They are many, so that they stay in the entry that told them.
+    ///
+    /// # Errors
+    /// When that entry cannot be read.
+    pub fn story(&self, id: IncidentId) -> Result<Vec<String>, JournalError> {
+        let told = self.state().incidents().get(&id).and_then(crate::Incident::story_entry);
+        let Some(entry) = told.map(|n| self.entry(n)).transpose()?.flatten() else { return Ok(Vec::new()) };
+        let of = |told: &Told| match told {
+            Told::Known(Event::Stage { id: of, findings: Some(findings), .. })
+            | Told::Known(Event::Done { id: of, findings, .. })
+                if *of == id =>
+            {
+                Some(findings.story.clone())
+            }
+            _ => None,
+        };
+        Ok(entry.events.iter().rev().find_map(of).unwrap_or_default())
     }
 
     /// An entry, if it is there.
@@ -181,11 +227,13 @@ impl<O: Objects> Journal<O> {
     ) -> Result<Option<u64>, JournalError> {
         loop {
             self.follow()?;
-            let events = decide(&self.state);
+            let (n, events) = {
+                let state = self.state();
+                (state.last() + 1, decide(&state))
+            };
             if events.is_empty() {
                 return Ok(None);
             }
-            let n = self.state.last() + 1;
             let entry = Entry {
                 v: JOURNAL_VERSION,
                 n,
@@ -215,10 +263,8 @@ impl<O: Objects> Journal<O> {
     /// When an entry cannot be read or written.
     pub(crate) fn rewrite(&mut self, mut change: impl FnMut(&mut Event)) -> Result<(), JournalError> {
         self.follow()?;
-        for file in self.objects.list("snapshot")? {
-            self.objects.remove(&format!("snapshot/{file}"))?;
-        }
-        for n in 1..=self.state.last() {
+        let last = self.state().last();
+        for n in 1..=last {
             let Some(before) = self.entry(n)? else { continue };
             let mut after = before.clone();
             for told in &mut after.events {
@@ -229,6 +275,10 @@ impl<O: Objects> Journal<O> {
             if after != before {
                 self.objects.replace(&name(n), &written(&after))?;
             }
+        }
+        // Last, since somebody else may have written one meanwhile who had not read what is forgotten.
+        for file in self.objects.list("snapshot")? {
+            self.objects.remove(&format!("snapshot/{file}"))?;
         }
         Ok(())
     }
@@ -250,10 +300,14 @@ impl<O: Objects> Journal<O> {
             },
         };
         if won {
-            // What is applied is what others read.
+            // What is applied is what others read. Who shares the state may have done so meanwhile.
             let entry = read(entry.n, &bytes)?;
-            self.state.apply(&entry);
-            self.snapshot();
+            let mut state = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::make_mut(&mut state).apply(&entry);
+            drop(state);
+            if entry.n.is_multiple_of(self.snapshot_every) {
+                self.snapshot();
+            }
         }
         Ok(won)
     }
@@ -273,12 +327,12 @@ impl<O: Objects> Journal<O> {
 
     /// Writes down what the journal comes to, now and then. It only makes a start faster, so that it may fail.
     fn snapshot(&self) {
-        let n = self.state.last();
-        if !n.is_multiple_of(SNAPSHOT_EVERY) {
-            return;
-        }
-        let Ok(text) = serde_json::to_vec(&self.state) else { return };
-        let sum = Sum { blake3: blake3::hash(&text).to_hex().to_string() };
+        let (n, text) = {
+            let state = self.state();
+            (state.last(), serde_json::to_vec(&*state))
+        };
+        let Ok(text) = text else { return };
+        let sum = Sum { blake3: blake3::hash(&text).to_hex().to_string(), fold: Some(FOLD) };
         let mut bytes = serde_json::to_vec(&sum).unwrap_or_default();
         bytes.push(b'\n');
         bytes.extend(text);
@@ -304,7 +358,8 @@ fn latest_snapshot(objects: &impl Objects) -> Result<Option<State>, JournalError
             let end = bytes.iter().position(|byte| *byte == b'\n')?;
             let sum: Sum = serde_json::from_slice(&bytes[..end]).ok()?;
             let text = &bytes[end + 1..];
-            (sum.blake3 == blake3::hash(text).to_hex().as_str()).then(|| serde_json::from_slice(text).ok())?
+            (sum.fold == Some(FOLD) && sum.blake3 == blake3::hash(text).to_hex().as_str())
+                .then(|| serde_json::from_slice(text).ok())?
         };
         // One of an older program, or a damaged one: the journal has all of it.
         if let Some(state) = unpack() {

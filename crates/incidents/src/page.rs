@@ -152,9 +152,9 @@ fn search(html: &mut Html, to: &str, filter: &Filter) {
     html.attribute("value", filter.q.as_deref().unwrap_or_default()).raw("><button>Search</button></form>");
 }
 
-/// A bug.
+/// A bug; `story` are the steps of the incident that stands for it.
 #[must_use]
-pub fn bug(state: &State, number: u32) -> Option<String> {
+pub fn bug(state: &State, number: u32, story: &[String]) -> Option<String> {
     let (number, bug) = state.bug(number)?;
     let view = view::bug(state, number, bug);
     let stands = state.incidents().get(&bug.representative())?;
@@ -175,7 +175,7 @@ pub fn bug(state: &State, number: u32) -> Option<String> {
         );
     }
     html.raw("</dl>");
-    story(&mut html, stands);
+    told(&mut html, stands, story);
     reproduce(&mut html, stands);
     html.raw("<h2>Occurrences</h2><ul class=\"list\">");
     for id in bug.incidents().iter().take(PAGE) {
@@ -239,9 +239,9 @@ fn in_words(status: &Status) -> String {
     }
 }
 
-/// An incident; `beat` is the last sign of life of whoever works on it.
+/// An incident, with its steps; `beat` is the last sign of life of whoever works on it.
 #[must_use]
-pub fn incident(incident: &Incident, beat: Option<&Beat>) -> String {
+pub fn incident(incident: &Incident, story: &[String], beat: Option<&Beat>) -> String {
     let opened = incident.opened();
     let lives = incident.work().is_open();
     let mut html = begin(&format!("{} {}", opened.id.short(), incident.invariant()), lives);
@@ -286,13 +286,13 @@ pub fn incident(incident: &Incident, beat: Option<&Beat>) -> String {
             .attribute("action", &format!("/i/{}/retry", opened.id));
         html.raw("><button>Work on it again</button></form>");
     }
-    story(&mut html, incident);
+    told(&mut html, incident, story);
     reproduce(&mut html, incident);
     end(html)
 }
 
 /// The steps, what is proven, and what is not known.
-fn story(html: &mut Html, incident: &Incident) {
+fn told(html: &mut Html, incident: &Incident, story: &[String]) {
     let findings = incident.findings();
     let id = incident.opened().id;
     if view::file(incident, "page").is_some() {
@@ -300,10 +300,10 @@ fn story(html: &mut Html, incident: &Incident) {
         html.link(&format!("/i/{id}/page"), "Step through it on its page");
         html.raw("</nav>");
     }
-    if !findings.story.is_empty() {
+    if !story.is_empty() {
         html.raw("<h2>What happened</h2><p>").text(&size(incident)).raw("</p><ol class=\"steps\">");
-        let count = findings.story.len();
-        for (at, step) in findings.story.iter().enumerate() {
+        let count = story.len();
+        for (at, step) in story.iter().enumerate() {
             let number = at + 1;
             html.raw("<li").attribute("id", &format!("s{number}")).raw(">");
             let mut lines = step.lines();
@@ -416,7 +416,6 @@ mod tests {
         (opened.version, opened.time) = (Some(text.clone()), Some(text.clone()));
         let findings = Findings {
             violation: vec![text.clone()],
-            story: vec![text.clone()],
             doubts: vec![text.clone()],
             proven: text.clone(),
             cause: [text.clone()].into(),
@@ -467,8 +466,8 @@ mod tests {
         vec![
             bugs(state, &filter, 0),
             incidents(state, &filter, None),
-            bug(state, 1).unwrap(),
-            incident(one, None),
+            bug(state, 1, &[q.to_owned()]).unwrap(),
+            incident(one, &[q.to_owned()], None),
             failed(q, q),
         ]
     }

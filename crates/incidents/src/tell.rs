@@ -36,6 +36,8 @@ pub struct Letter<'a> {
     pub state: &'a State,
     /// What is told.
     pub delivery: &'a Delivery,
+    /// The steps of its incident.
+    pub story: &'a [String],
     /// Its key.
     pub key: &'a str,
     /// Where pages are reached; empty where nobody said it.
@@ -97,7 +99,7 @@ impl Letter<'_> {
         if let Some(version) = &incident.opened().version {
             text.push_str(&format!("\nVersion {version}."));
         }
-        for step in incident.findings().story.iter().take(STEPS) {
+        for step in self.story.iter().take(STEPS) {
             text.push('\n');
             text.push_str(&step.lines().next().unwrap_or_default().replace("**", ""));
         }
@@ -122,7 +124,7 @@ impl Letter<'_> {
                     "type": format!("bug.{}", self.delivery.news.word()),
                     "text": sentence,
                     "bug": bug.map(|(number, bug)| view::bug(self.state, number, bug)),
-                    "incident": self.incident().map(|incident| view::full(self.state, incident)),
+                    "incident": self.incident().map(|incident| view::full(self.state, incident, self.story.to_vec())),
                     "url": url,
                 })
             }
@@ -225,7 +227,7 @@ mod tests {
         #[test]
         fn no_message_is_longer_than_its_receiver_takes(text in "\\PC{0,3000}|[<&>`]{0,3000}") {
             let (state, delivery) = state(&text);
-            let letter = Letter { state: &state, delivery: &delivery, key: "k", public_url: "https://x", again: true, routing_key: "r" };
+            let letter = Letter { state: &state, delivery: &delivery, story: &[], key: "k", public_url: "https://x", again: true, routing_key: "r" };
             let slack = letter.body(Form::Slack);
             for block in slack["blocks"].as_array().unwrap() {
                 let section = block["text"]["text"].as_str().unwrap();
@@ -246,6 +248,7 @@ mod tests {
         let letter = Letter {
             state: &state,
             delivery: &delivery,
+            story: &[],
             key: "k",
             public_url: "https://x/",
             again: false,

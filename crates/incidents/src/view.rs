@@ -214,9 +214,9 @@ pub fn short(incident: &Incident) -> Short {
     }
 }
 
-/// An incident.
+/// An incident, with its steps.
 #[must_use]
-pub fn full(state: &State, incident: &Incident) -> Full {
+pub fn full(state: &State, incident: &Incident, story: Vec<String>) -> Full {
     let opened = incident.opened();
     Full {
         short: short(incident),
@@ -232,7 +232,7 @@ pub fn full(state: &State, incident: &Incident) -> Full {
         why: incident.why().to_owned(),
         nearest: incident.nearest().map(|(number, near)| (format!("B-{number}"), near)),
         said: incident.said().to_owned(),
-        findings: incident.findings().clone(),
+        findings: Findings { story, ..incident.findings().clone() },
         journal: state.last(),
     }
 }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use demi_common::owned::{Kind, is_whole};
@@ -89,7 +90,7 @@ impl<O: Objects> Workshop<O> {
 
     /// What the journal comes to.
     #[must_use]
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> Arc<State> {
         self.journal.state()
     }
 
@@ -156,21 +157,19 @@ impl<O: Objects> Workshop<O> {
             let bytes = objects.read(&Place::lease(id, attempt)).ok().flatten();
             bytes.and_then(|bytes| serde_json::from_slice::<Beat>(&bytes).ok()).map_or(0, |beat| beat.count)
         };
-        self.seen.look(self.journal.state(), now, beat);
+        self.seen.look(&self.journal.state(), now, beat);
         Ok(())
     }
 
     fn one(&mut self, id: IncidentId, attempt: u32, go_on: &dyn Fn() -> bool) -> Result<(), JournalError> {
-        let incident = &self.journal.state().incidents()[&id];
-        let first = self
-            .journal
-            .state()
-            .of_kind(incident.opened())
-            .iter()
-            .all(|other| !matches!(self.journal.state().incidents()[other].work(), Work::Done { .. }));
-        let opened = incident.opened().clone();
-        // What failed once may have needed too much.
-        let halved = incident.tries() > 0;
+        let (opened, halved, first) = {
+            let state = self.journal.state();
+            let incident = &state.incidents()[&id];
+            let done = |other: &IncidentId| matches!(state.incidents()[other].work(), Work::Done { .. });
+            let first = !state.of_kind(incident.opened()).iter().any(done);
+            // What failed once may have needed too much.
+            (incident.opened().clone(), incident.tries() > 0, first)
+        };
         let mut attempt = Attempt {
             shop: self,
             id,
@@ -307,7 +306,7 @@ impl<O: Objects> Attempt<'_, O> {
                 Ok(result) => result,
                 Err(stop) => return Ok(stop),
             };
-            if at == last || crate::group::is_known(self.shop.journal.state(), &self.opened, &found) {
+            if at == last || crate::group::is_known(&self.shop.journal.state(), &self.opened, &found) {
                 return self.publish(&data, &model, (&execution, &result), found);
             }
         }
@@ -403,7 +402,8 @@ impl<O: Objects> Attempt<'_, O> {
                 }
             }
         }
-        if !self.enter(Stage::Reporting, &findings)? {
+        // What was found out follows with the page.
+        if !self.say(Stage::Reporting, None)? {
             return Ok(Stop::Lost);
         }
         let named = hex_of(&[FORMAT, &name_of(result), "last"]);
@@ -615,7 +615,7 @@ impl<O: Objects> Attempt<'_, O> {
             let bytes = serde_json::to_vec(&self.beat).unwrap_or_default();
             let _ = self.shop.journal.objects().replace(&Place::lease(self.id, self.attempt), &bytes);
             // Somebody who saw no sign may have taken over.
-            if self.shop.journal.follow().is_ok() && !holds(self.shop.journal.state(), self.id, self.attempt)
+            if self.shop.journal.follow().is_ok() && !holds(&self.shop.journal.state(), self.id, self.attempt)
             {
                 return false;
             }
@@ -631,16 +631,13 @@ impl<O: Objects> Attempt<'_, O> {
 
     /// Says that a stage begins, with what is known so far; whether the attempt still holds the incident.
     fn enter(&mut self, stage: Stage, findings: &Findings) -> Result<bool, JournalError> {
+        self.say(stage, Some(Box::new(findings.clone())))
+    }
+
+    fn say(&mut self, stage: Stage, findings: Option<Box<Findings>>) -> Result<bool, JournalError> {
         let seconds = self.stage_began.elapsed().as_secs_f64();
         let (id, attempt) = (self.id, self.attempt);
-        let event = Event::Stage {
-            id,
-            attempt,
-            stage,
-            seconds,
-            outputs: Vec::new(),
-            findings: Some(Box::new(findings.clone())),
-        };
+        let event = Event::Stage { id, attempt, stage, seconds, outputs: Vec::new(), findings };
         let written = self
             .shop
             .journal

@@ -52,8 +52,8 @@ impl Bugs {
         state.bug(state.incidents()[&id].bug().unwrap()).unwrap().0
     }
 
-    fn why(&self, name: &str) -> &str {
-        self.0.state().incidents()[&IncidentId::of(&[name])].why()
+    fn why(&self, name: &str) -> String {
+        self.0.state().incidents()[&IncidentId::of(&[name])].why().to_owned()
     }
 }
 
@@ -256,7 +256,8 @@ fn bugs_are_told_apart_on_recorded_results() {
                     .iter()
                     .filter(|(_, _, other)| *other == invariant)
                     .map(|(id, of, _)| {
-                        let theirs = bugs.0.state().incidents()[id].findings().keys.as_ref().unwrap();
+                        let state = bugs.0.state();
+                        let theirs = state.incidents()[id].findings().keys.as_ref().unwrap();
                         (found.keys.as_ref().unwrap().overlap(theirs), of)
                     })
                     .max_by(|a, b| a.0.total_cmp(&b.0));

@@ -6,3 +6,4 @@ mod disk;
 mod grouping;
 mod interleavings;
 mod on_disk;
+mod storm;

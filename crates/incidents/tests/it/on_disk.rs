@@ -59,7 +59,7 @@ fn a_damaged_entry_stops_everybody_before_it() {
         disk.damage(name, |bytes| bytes[at] ^= 1);
         let opened = Journal::open(disk.clone(), "b");
         // A change behind the digest changes nothing that was said.
-        let same = opened.as_ref().is_ok_and(|b| b.state() == journal.state());
+        let same = opened.as_ref().is_ok_and(|b| *b.state() == *journal.state());
         assert!(same || matches!(opened, Err(JournalError::Damaged { n: 3, .. })), "byte {at}");
         disk.damage(name, |bytes| bytes.clone_from(&whole));
     }
@@ -99,12 +99,12 @@ fn a_snapshot_says_what_the_journal_says() {
     let snapshots = disk.list("snapshot").unwrap();
     assert_eq!(snapshots.len(), 2);
     let with = Journal::open(disk.clone(), "b").unwrap();
-    assert_eq!(with.state(), journal.state());
+    assert_eq!(*with.state(), *journal.state());
     // A damaged one is as good as none.
     for name in snapshots {
         disk.damage(&format!("snapshot/{name}"), |bytes| bytes.truncate(40));
     }
-    assert_eq!(Journal::open(disk, "b").unwrap().state(), journal.state());
+    assert_eq!(*Journal::open(disk, "b").unwrap().state(), *journal.state());
 }
 
 /// What is forgotten is in no object, who had read it before knows as little of it as who reads anew, and nothing else changes.
@@ -153,7 +153,7 @@ fn what_is_forgotten_is_forgotten_by_everybody() {
     };
     let lions = holds("lion");
     assert!(holds("zebra") >= 3);
-    let zebras = of_system(journal.state(), "zebra");
+    let zebras = of_system(&journal.state(), "zebra");
     assert_eq!(zebras.len(), 3);
     purge(&mut journal, &place, &zebras, "somebody").unwrap();
     purge(&mut journal, &place, &zebras, "somebody").unwrap();
@@ -162,14 +162,14 @@ fn what_is_forgotten_is_forgotten_by_everybody() {
     for state in [journal.state(), reader.state(), anew.state()] {
         let lion = |id: &&IncidentId| state.incidents()[*id].opened().system == "lion";
         assert_eq!(ids.iter().filter(lion).count(), 3);
-        assert!(of_system(state, "zebra").is_empty());
+        assert!(of_system(&state, "zebra").is_empty());
     }
     assert_eq!(reader.state().incidents(), anew.state().incidents());
     assert_eq!(reader.state().bugs(), anew.state().bugs());
     // Of a bug with others, people's notes stay; all else is gone.
     let noted =
         |state: &demi_incidents::State| format!("{:?}", state.bugs()[&1].history()).contains("noted: zebra");
-    assert!(noted(reader.state()) && noted(anew.state()));
+    assert!(noted(&reader.state()) && noted(&anew.state()));
     assert_eq!(holds("zebra"), 2, "the notes on the bug that is lions' too");
     assert_eq!(holds("lion"), lions);
 }

@@ -65,15 +65,21 @@ impl Shared {
 
     fn open(store: &Path, settings: Settings) -> Result<Self, JournalError> {
         let place = Place::of(store);
-        Ok(Shared { journal: Mutex::new(journal(&place, "pages")?), place, settings })
+        let folder = LocalFolder::new(place.root().to_owned());
+        let _ = folder.sweep("journal");
+        let journal = Journal::open(folder, by("pages"))?;
+        Ok(Shared { journal: Mutex::new(journal), place, settings })
+    }
+
+    /// A reader and writer of the journal for a part of the service. What the journal comes to is in memory once for all of them.
+    pub(super) fn part(&self, part: &str) -> Journal<LocalFolder> {
+        self.journal().share(by(part))
     }
 }
 
-/// A reader and writer of the journal.
-fn journal(place: &Place, part: &str) -> Result<Journal<LocalFolder>, JournalError> {
-    let folder = LocalFolder::new(place.root().to_owned());
-    let _ = folder.sweep("journal");
-    Journal::open(folder, format!("daemon:{}:{part}", std::process::id()))
+/// The name of a part of this process.
+fn by(part: &str) -> String {
+    format!("daemon:{}:{part}", std::process::id())
 }
 
 /// What of the service is wanted.
@@ -87,17 +93,14 @@ pub(crate) struct Wanted {
 
 /// Starts the whole service in a daemon.
 pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, ServiceError> {
-    let running =
-        pages(&wanted.config.listen, &wanted.config.settings, &wanted.store, context.clone()).await?;
+    let shared = Arc::new(Shared::open(&wanted.store, wanted.config.settings.clone())?);
+    let running = pages(&wanted.config.listen, shared.clone(), context.clone()).await?;
     let again = {
-        let (wanted, context) = (wanted.clone(), context.clone());
+        let (wanted, shared, context) = (wanted.clone(), shared.clone(), context.clone());
         move || {
-            let (wanted, context) = (wanted.clone(), context.clone());
-            async move {
-                let IncidentsConfig { listen, settings, .. } = &wanted.config;
-                pages(listen, settings, &wanted.store, context).await.map(|running| running.task)
-            }
-            .boxed()
+            let (wanted, shared, context) = (wanted.clone(), shared.clone(), context.clone());
+            async move { pages(&wanted.config.listen, shared, context).await.map(|running| running.task) }
+                .boxed()
         }
     };
     let served = context.tasks.task("incidents pages").tend(running.task, again);
@@ -119,20 +122,19 @@ pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, 
         let kept = move || task.keep(|| keep(&name, (&shutdown, &tasks), begin()));
         thread::Builder::new().name("incidents".to_owned()).spawn(kept)
     };
-    let place = Place::of(&wanted.store);
-    let (of_watch, told, metrics) = (place.clone(), receivers.clone(), context.metrics.clone());
+    let (of_watch, told, metrics) = (shared.clone(), receivers.clone(), context.metrics.clone());
     part("watch".to_owned(), Box::new(move || Box::new(watching(&of_watch, told.clone(), metrics.clone()))))?;
     for number in 0..wanted.config.settings.at_once {
-        let (place, stop) = (place.clone(), context.shutdown.clone());
+        let (shared, stop) = (shared.clone(), context.shutdown.clone());
         let setup = setup(wanted, number, receivers.clone())?;
-        let begin = move || -> Part { Box::new(working(&place, setup.clone(), stop.clone())) };
+        let begin = move || -> Part { Box::new(working(&shared, setup.clone(), stop.clone())) };
         part(format!("worker {number}"), Box::new(begin))?;
     }
     for (name, config) in &wanted.receivers {
         let told = tell::Telling {
             name: name.clone(),
             config: config.clone(),
-            place: place.clone(),
+            shared: shared.clone(),
             public_url: wanted
                 .config
                 .settings
@@ -206,47 +208,37 @@ fn keep(name: &str, (shutdown, tasks): (&Shutdown, &Tasks), mut run: Part) {
 
 /// Opens what comes into the store, and decides what anybody may decide.
 fn watching(
-    place: &Place,
+    shared: &Shared,
     receivers: Vec<Receiver>,
     metrics: Arc<Metrics>,
 ) -> impl FnMut() -> Result<bool, String> + Send + use<> {
     let mut told = None;
-    let place = place.clone();
-    let mut state: Option<(Journal<LocalFolder>, Watch, Seen)> = None;
+    let (mut journal, mut watch) = (shared.part("watch"), Watch::of(shared.place.store()));
+    let mut seen = Seen::default();
     let began = std::time::Instant::now();
     move || {
         let said = |error: &dyn std::error::Error| error.to_string();
-        if state.is_none() {
-            let journal = journal(&place, "watch").map_err(|e| said(&e))?;
-            state = Some((journal, Watch::of(place.store()), Seen::default()));
-        }
-        let Some((journal, watch, seen)) = &mut state else { return Ok(false) };
-        watch.look(journal).map_err(|e| said(&e))?;
+        watch.look(&mut journal).map_err(|e| said(&e))?;
         let now = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         // It claims nothing, so that signs of life are of no use to it.
-        seen.look(journal.state(), now, |_, _| 0);
-        let decided = journal.commit(|state| housekeeping(state, seen, &receivers)).map_err(|e| said(&e))?;
-        if told != Some(journal.state().last()) {
-            told = Some(journal.state().last());
-            metrics.incidents.take(journal.state());
+        seen.look(&journal.state(), now, |_, _| 0);
+        let decided = journal.commit(|state| housekeeping(state, &seen, &receivers)).map_err(|e| said(&e))?;
+        let state = journal.state();
+        if told != Some(state.last()) {
+            told = Some(state.last());
+            metrics.incidents.take(&state);
         }
         Ok(decided.is_some())
     }
 }
 
 fn working(
-    place: &Place,
+    shared: &Shared,
     setup: Setup,
     stop: Shutdown,
 ) -> impl FnMut() -> Result<bool, String> + Send + use<> {
-    let place = place.clone();
-    let mut shop: Option<Workshop<LocalFolder>> = None;
+    let mut shop = Workshop::new(shared.part(&setup.worker.name), shared.place.clone(), setup);
     move || {
-        if shop.is_none() {
-            let journal = journal(&place, &setup.worker.name).map_err(|e| e.to_string())?;
-            shop = Some(Workshop::new(journal, place.clone(), setup.clone()));
-        }
-        let Some(shop) = &mut shop else { return Ok(false) };
         let turn = shop.turn(&|| !stop.is_thrown()).map_err(|e| e.to_string())?;
         if let Turn::Worked(id) = turn
             && let Some(incident) = shop.state().incidents().get(&id)
@@ -261,13 +253,11 @@ fn working(
 /// Serves the pages of a store.
 async fn pages(
     listen: &ListenConfig,
-    settings: &Settings,
-    store: &Path,
+    shared: Arc<Shared>,
     context: Context,
 ) -> Result<Running, ServiceError> {
     let listener = Listener::bind(listen, &context.reload, &[]).await?;
     let addresses = vec![listener.address()];
-    let shared = Arc::new(Shared::open(store, settings.clone())?);
     let encrypted = listen.tls_cert.is_some();
     let router = web::router(shared, listener.tokens(), encrypted);
     let task = tokio::spawn(serve_http(listener, context, router, Protocols::HTTP1));
@@ -303,7 +293,8 @@ pub fn serve(
             budget: Budget::new(limits.requests_bytes),
             rate: Arc::new(Rate::new(None)),
         };
-        let running = pages(listen, settings, store, context).await?;
+        let shared = Arc::new(Shared::open(store, settings.clone())?);
+        let running = pages(listen, shared, context).await?;
         if let Some(address) = running.addresses.first() {
             ready(*address);
         }

@@ -8,12 +8,13 @@ use base64::engine::general_purpose::STANDARD;
 use demi_incidents::event::Event;
 use demi_incidents::fold::Sent;
 use demi_incidents::tell::{Form, Letter};
-use demi_incidents::{Journal, LocalFolder, Place};
+use demi_incidents::{Journal, LocalFolder};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, StatusCode};
 
 use super::config::{ReceiverConfig, all_pass, is_literal};
+use super::service::Shared;
 use crate::backoff::Backoff;
 use crate::monitors::post;
 use crate::shutdown::Shutdown;
@@ -35,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(super) struct Telling {
     pub(super) name: String,
     pub(super) config: ReceiverConfig,
-    pub(super) place: Place,
+    pub(super) shared: Arc<Shared>,
     pub(super) public_url: String,
     pub(super) shutdown: Shutdown,
     pub(super) tasks: Tasks,
@@ -75,18 +76,11 @@ impl Telling {
 
     /// Sends one message to its end; nothing where there is none.
     async fn one(&self, kept: &mut Option<Journal<LocalFolder>>, client: &mut Option<Client>) -> Option<()> {
-        let (name, place) = (self.name.clone(), self.place.clone());
+        let (name, shared) = (self.name.clone(), self.shared.clone());
         let (config, public_url) = (self.config.clone(), self.public_url.clone());
         let journal = kept.take();
         let next = move || -> Result<(Journal<LocalFolder>, Option<Message>), String> {
-            let mut journal = match journal {
-                Some(journal) => journal,
-                None => {
-                    let by = format!("daemon:{}:receiver {name}", std::process::id());
-                    let folder = LocalFolder::new(place.root().to_owned());
-                    Journal::open(folder, by).map_err(|error| error.to_string())?
-                }
-            };
+            let mut journal = journal.unwrap_or_else(|| shared.part(&format!("receiver {name}")));
             let message = next(&mut journal, &name, &config, &public_url)?;
             Ok((journal, message))
         };
@@ -231,19 +225,23 @@ fn next(
     public_url: &str,
 ) -> Result<Option<Message>, String> {
     journal.follow().map_err(|error| error.to_string())?;
-    let waiting = journal.state().deliveries().iter().find(|(_, delivery)| {
-        delivery.receiver == name && matches!(delivery.sent, Sent::Queued | Sent::Sending)
-    });
-    let Some((key, delivery)) = waiting.map(|(key, delivery)| (key.clone(), delivery.clone())) else {
-        return Ok(None);
+    let waiting = {
+        let state = journal.state();
+        let waiting = state.deliveries().iter().find(|(_, delivery)| {
+            delivery.receiver == name && matches!(delivery.sent, Sent::Queued | Sent::Sending)
+        });
+        waiting.map(|(key, delivery)| (key.clone(), delivery.clone()))
     };
+    let Some((key, delivery)) = waiting else { return Ok(None) };
     let again = delivery.sent == Sent::Sending;
     if !again {
         journal.say(Event::Sending { key: key.clone() }).map_err(|error| error.to_string())?;
     }
     let routing_key = config.secrets.first().map(String::as_str).unwrap_or_default();
-    let letter =
-        Letter { state: journal.state(), delivery: &delivery, key: &key, public_url, again, routing_key };
+    let story = journal.story(delivery.id).map_err(|error| error.to_string())?;
+    let state = journal.state();
+    let (delivery, story) = (&delivery, story.as_slice());
+    let letter = Letter { state: &state, delivery, story, key: &key, public_url, again, routing_key };
     let body = serde_json::to_vec(&letter.body(config.form)).unwrap_or_default();
     Ok(Some(Message { key, body }))
 }

@@ -330,20 +330,25 @@ impl Web {
 async fn list_of_bugs(State(web): State<Web>, raw: RawQuery) -> Response {
     let query = query(raw);
     let from = query.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
-    let text = web.ask(move |journal, _| page::bugs(journal.state(), &filter(&query), from)).await;
+    let text = web.ask(move |journal, _| page::bugs(&journal.state(), &filter(&query), from)).await;
     text.map_or_else(|response| response, html)
 }
 
 async fn list_of_incidents(State(web): State<Web>, raw: RawQuery) -> Response {
     let query = query(raw);
     let after = query.get("after").and_then(|id| id.parse().ok());
-    let text = web.ask(move |journal, _| page::incidents(journal.state(), &filter(&query), after)).await;
+    let text = web.ask(move |journal, _| page::incidents(&journal.state(), &filter(&query), after)).await;
     text.map_or_else(|response| response, html)
 }
 
 async fn bug_page(State(web): State<Web>, Path(number): Path<String>) -> Response {
     let Ok(number) = number.parse() else { return missing() };
-    match web.ask(move |journal, _| page::bug(journal.state(), number)).await {
+    let text = web.ask(move |journal, _| {
+        let stands = journal.state().bug(number)?.1.representative();
+        let story = journal.story(stands).unwrap_or_default();
+        page::bug(&journal.state(), number, &story)
+    });
+    match text.await {
         Ok(Some(text)) => html(text),
         Ok(None) => missing(),
         Err(response) => response,
@@ -353,11 +358,13 @@ async fn bug_page(State(web): State<Web>, Path(number): Path<String>) -> Respons
 async fn incident_page(State(web): State<Web>, Path(name): Path<String>) -> Response {
     let text = web.ask(move |journal, _| {
         let id = journal.state().find(&name)?;
-        let incident = journal.state().incidents().get(&id)?;
+        let story = journal.story(id).unwrap_or_default();
+        let state = journal.state();
+        let incident = state.incidents().get(&id)?;
         let lease = Place::lease(id, incident.attempt());
         let beat = journal.objects().read(&lease).ok().flatten();
         let beat = beat.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Some(page::incident(incident, beat.as_ref()))
+        Some(page::incident(incident, &story, beat.as_ref()))
     });
     match text.await {
         Ok(Some(text)) => html(text),
@@ -369,8 +376,9 @@ async fn incident_page(State(web): State<Web>, Path(name): Path<String>) -> Resp
 /// The bytes of a published file. Its name comes from the journal, never from the request.
 async fn published(web: &Web, name: String, kind: String) -> Result<Option<Vec<u8>>, Response> {
     let path = web.ask(move |journal, place| {
-        let id = journal.state().find(&name)?;
-        let incident = journal.state().incidents().get(&id)?;
+        let state = journal.state();
+        let id = state.find(&name)?;
+        let incident = state.incidents().get(&id)?;
         let file = view::file(incident, &kind)?;
         stays_inside(std::path::Path::new(&file)).then(|| place.data(id).join(file))
     });
@@ -421,9 +429,10 @@ async fn incidents(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) ->
     let limit = query.get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(PAGE).clamp(1, MOST);
     let after: Option<IncidentId> = query.get("after").and_then(|id| id.parse().ok());
     web.json(&headers, move |journal, _| {
-        let (items, more) = filter(&query).incidents(journal.state(), after, limit);
+        let state = journal.state();
+        let (items, more) = filter(&query).incidents(&state, after, limit);
         let next = items.last().filter(|_| more).map(|last| last.id);
-        Some(json!({"items": items, "next": next, "journal": journal.state().last()}))
+        Some(json!({"items": items, "next": next, "journal": state.last()}))
     })
     .await
 }
@@ -431,8 +440,10 @@ async fn incidents(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) ->
 async fn incident(State(web): State<Web>, headers: HeaderMap, Path(name): Path<String>) -> Response {
     web.json(&headers, move |journal, _| {
         let id = journal.state().find(&name)?;
-        let incident = journal.state().incidents().get(&id)?;
-        serde_json::to_value(view::full(journal.state(), incident)).ok()
+        let story = journal.story(id).unwrap_or_default();
+        let state = journal.state();
+        let incident = state.incidents().get(&id)?;
+        serde_json::to_value(view::full(&state, incident, story)).ok()
     })
     .await
 }
@@ -441,9 +452,9 @@ async fn bugs(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) -> Resp
     let query = query(raw);
     web.json(&headers, move |journal, _| {
         let state = journal.state();
-        let found = filter(&query).bugs(state).into_iter().take(MOST);
+        let found = filter(&query).bugs(&state).into_iter().take(MOST);
         let items: Vec<_> =
-            found.filter_map(|number| Some(view::bug(state, number, state.bugs().get(&number)?))).collect();
+            found.filter_map(|number| Some(view::bug(&state, number, state.bugs().get(&number)?))).collect();
         Some(json!({"items": items, "journal": state.last()}))
     })
     .await
@@ -451,8 +462,9 @@ async fn bugs(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) -> Resp
 
 async fn bug(State(web): State<Web>, headers: HeaderMap, Path(number): Path<String>) -> Response {
     web.json(&headers, move |journal, _| {
-        let (number, bug) = journal.state().bug(number.trim_start_matches("B-").parse().ok()?)?;
-        serde_json::to_value(view::bug(journal.state(), number, bug)).ok()
+        let state = journal.state();
+        let (number, bug) = state.bug(number.trim_start_matches("B-").parse().ok()?)?;
+        serde_json::to_value(view::bug(&state, number, bug)).ok()
     })
     .await
 }
