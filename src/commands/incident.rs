@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use demi_common::Table;
 use demi_common::text::{printable, printable_lines};
@@ -98,6 +99,12 @@ pub struct OpenArgs {
     /// An execution that build wrote, in place of logs; it is copied.
     #[arg(long, value_name = "EXEC", conflicts_with = "logs")]
     execution: Option<PathBuf>,
+    /// The mapping that reads the logs, of those that come with the program, where they are no event records.
+    #[arg(long, value_name = "NAME", conflicts_with = "execution", value_parser = PossibleValuesParser::new(mappings()), hide_possible_values = true)]
+    mapping: Option<String>,
+    /// Refuse a log that unpacks to more than this.
+    #[arg(long, value_name = "AMOUNT", default_value = "16GiB", value_parser = amount)]
+    most_unpacked: u64,
     /// The recorded system.
     #[arg(long, value_name = "NAME")]
     system: String,
@@ -306,6 +313,14 @@ pub struct PurgeArgs {
     system: Option<String>,
 }
 
+fn mappings() -> impl Iterator<Item = &'static str> {
+    demi_formats::mapping::shipped().iter().map(|shipped| shipped.name)
+}
+
+fn amount(text: &str) -> Result<u64, String> {
+    demi_incidents::work::bytes(text).ok_or_else(|| format!("'{text}' is no amount, such as 512MiB or 4GiB"))
+}
+
 fn bug_number(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix("B-").unwrap_or(text);
     number.parse().map_err(|_| format!("'{text}' is no bug, such as B-17"))
@@ -371,11 +386,18 @@ fn open(args: &OpenArgs, ui: &Ui) -> Outcome {
             Input::Execution { upload: uploads::keep(&place, std::slice::from_ref(execution))? }
         }
         (None, []) => Input::Store,
-        (None, logs) => Input::Logs { upload: uploads::keep(&place, logs)? },
+        (None, logs) => {
+            for log in logs {
+                uploads::check_unpacked(log, args.most_unpacked)
+                    .map_err(|e| format!("{}: {e}", log.display()))?;
+            }
+            Input::Logs { upload: uploads::keep(&place, logs)?, mapping: args.mapping.clone() }
+        }
     };
     let brought = match &input {
         Input::Store => "store".to_owned(),
-        Input::Logs { upload } | Input::Execution { upload } => upload.clone(),
+        Input::Logs { upload, mapping: Some(mapping) } => format!("{upload} {mapping}"),
+        Input::Logs { upload, mapping: None } | Input::Execution { upload } => upload.clone(),
     };
     let at = args.at.join(",");
     let affected = args.affected.join(",");

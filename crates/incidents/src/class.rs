@@ -11,6 +11,7 @@ mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::hex_of;
@@ -43,7 +44,7 @@ pub struct Point {
 }
 
 /// The keys of a schedule, from exact to coarse.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Keys {
     /// With values.
     pub exact: String,

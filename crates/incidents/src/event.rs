@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -96,6 +97,9 @@ pub enum Input {
     Logs {
         /// Its name below `uploads`.
         upload: String,
+        /// The mapping that reads them, of those that come with the program, where they are no event records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mapping: Option<String>,
     },
     /// An execution that lies in the folder of uploads.
     Execution {
@@ -270,7 +274,7 @@ impl Stage {
 }
 
 /// A file or folder that a stage made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Output {
     /// Its name in the incident's folder.
     pub name: String,
@@ -392,7 +396,7 @@ impl Parked {
 }
 
 /// What a worker found out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// Steps, deliveries and external events of the shortest schedule.
     #[serde(default)]

@@ -59,7 +59,7 @@ pub fn purge<O: Objects>(
 fn upload_of(opened: &Opened) -> Option<String> {
     match &opened.input {
         Input::Store => None,
-        Input::Logs { upload } | Input::Execution { upload } => Some(upload.clone()),
+        Input::Logs { upload, .. } | Input::Execution { upload } => Some(upload.clone()),
     }
 }
 

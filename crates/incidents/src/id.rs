@@ -1,8 +1,10 @@
 //! The name of an incident: a hash of what caused it, so that the same cause has the same name wherever it is seen.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The digits of Crockford's base 32: none can be taken for another.
@@ -94,6 +96,21 @@ impl<'de> Deserialize<'de> for IncidentId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for IncidentId {
+    fn schema_name() -> Cow<'static, str> {
+        "IncidentId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "The name of an incident.",
+            "minLength": LENGTH,
+            "maxLength": LENGTH,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What becomes an incident: a violation record, a request, an alert.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -102,7 +103,7 @@ pub fn watched(state: &State, records: &[Record], version: u64) -> Vec<Event> {
 }
 
 /// The body of `POST /v1/incidents`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The system.
@@ -161,14 +162,14 @@ pub fn is_address(text: &str) -> bool {
 pub const SYSTEM_LABEL: &str = "demi_system";
 
 /// The body of Alertmanager's webhook, version 4.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Alerts {
     /// The alerts.
     #[serde(default)]
     alerts: Vec<Alert>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct Alert {
     #[serde(default)]
     status: String,

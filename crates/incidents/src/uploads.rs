@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use demi_common::{durable, regular};
+use demi_formats::read::decompress::unpack;
 
 use crate::id::hex_of;
 use crate::models::{Limits, ModelConfig, Models, Takes};
@@ -23,6 +24,127 @@ pub struct NotKept {
     pub path: PathBuf,
     /// Why.
     pub source: io::Error,
+}
+
+/// Why a log is not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotTaken {
+    /// It is larger than it may be, as it came.
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    /// It is larger than it may be once it is unpacked.
+    #[error("it unpacks to more than {0} bytes")]
+    UnpacksTooLarge(u64),
+    /// It is empty, damaged, or packed in a way that is not read.
+    #[error("it is no log: {0}")]
+    NoLog(String),
+    /// The system says no.
+    #[error("it cannot be kept: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<NotKept> for NotTaken {
+    fn from(error: NotKept) -> Self {
+        NotTaken::Io(error.source)
+    }
+}
+
+/// Unpacks a log to nowhere, and ends as soon as there is more than `most`. What a few bytes unpack to may be more than any disk holds.
+///
+/// # Errors
+/// When it is too large, cannot be read, or is no log.
+pub fn check_unpacked(path: &Path, most: u64) -> Result<(), NotTaken> {
+    let mut left = vec![path.to_owned()];
+    let mut bytes = 0;
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            for entry in fs::read_dir(path)? {
+                left.push(entry?.path());
+            }
+            continue;
+        }
+        bytes += unpacked(&path, most - bytes).map_err(|error| match error {
+            NotTaken::UnpacksTooLarge(_) => NotTaken::UnpacksTooLarge(most),
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+fn unpacked(path: &Path, most: u64) -> Result<u64, NotTaken> {
+    regular::check(path)?;
+    let file = File::open(path)?;
+    let no_log = |error: &dyn std::fmt::Display| NotTaken::NoLog(error.to_string());
+    let mut reader = unpack("it", Box::new(file)).map_err(|error| no_log(&error))?;
+    let mut bytes = 0;
+    loop {
+        let piece = reader.fill_buf().map_err(|error| no_log(&error))?.len();
+        if piece == 0 {
+            return Ok(bytes);
+        }
+        reader.consume(piece);
+        bytes += piece as u64;
+        if bytes > most {
+            return Err(NotTaken::UnpacksTooLarge(most));
+        }
+    }
+}
+
+/// A log that comes in pieces. What is not kept is removed.
+pub struct Incoming {
+    uploads: PathBuf,
+    stage: tempfile::TempDir,
+    file: File,
+    hasher: blake3::Hasher,
+    bytes: u64,
+    most: u64,
+}
+
+/// The name of a log that came in pieces, in its folder.
+const LOG: &str = "log";
+
+impl Incoming {
+    /// One of at most `most` bytes.
+    ///
+    /// # Errors
+    /// When nothing can be written.
+    pub fn begin(place: &Place, most: u64) -> Result<Self, NotTaken> {
+        let uploads = place.uploads();
+        fs::create_dir_all(&uploads)?;
+        let stage = tempfile::Builder::new().prefix(STAGE).tempdir_in(&uploads)?;
+        let file = File::create_new(stage.path().join(LOG))?;
+        Ok(Incoming { uploads, stage, file, hasher: blake3::Hasher::new(), bytes: 0, most })
+    }
+
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    /// When it is one too many, or cannot be written.
+    pub fn take(&mut self, piece: &[u8]) -> Result<(), NotTaken> {
+        self.bytes += piece.len() as u64;
+        if self.bytes > self.most {
+            return Err(NotTaken::TooLarge(self.most));
+        }
+        self.hasher.update(piece);
+        Ok(self.file.write_all(piece)?)
+    }
+
+    /// Keeps the log, if it unpacks to at most `most` bytes: its name below `uploads`, and the digest of its bytes.
+    ///
+    /// # Errors
+    /// When it is too large, is no log, or cannot be kept.
+    pub fn keep(self, most: u64) -> Result<(String, String), NotTaken> {
+        if self.bytes == 0 {
+            return Err(NotTaken::NoLog("it is empty".to_owned()));
+        }
+        drop(self.file);
+        check_unpacked(&self.stage.path().join(LOG), most)?;
+        let digest = self.hasher.finalize().to_hex().to_string();
+        let name = hex_of(&[LOG, &digest]);
+        publish(self.stage, &self.uploads, &name)?;
+        Ok((name, digest))
+    }
 }
 
 fn of(path: &Path) -> impl FnOnce(io::Error) -> NotKept {
@@ -101,15 +223,15 @@ struct Tee<'a> {
     hasher: &'a mut blake3::Hasher,
 }
 
-impl io::Write for Tee<'_> {
+impl Write for Tee<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = io::Write::write(self.file, bytes)?;
+        let written = Write::write(self.file, bytes)?;
         self.hasher.update(&bytes[..written]);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::Write::flush(self.file)
+        Write::flush(self.file)
     }
 }
 
@@ -154,6 +276,59 @@ mod tests {
         assert!(missing.to_string().contains("none"));
         let two = keep(&place, &[log.clone(), log]).unwrap();
         assert!(place.uploads().join(two).join("0001/a.jsonl").is_file());
+    }
+
+    /// Zeros that are packed to a thousandth, again and again: more than a disk holds in a file of some kilobytes.
+    fn bomb(gib: usize) -> Vec<u8> {
+        let frame = zstd::encode_all(&vec![0; 64 << 20][..], 3).unwrap();
+        frame.repeat(16 * gib)
+    }
+
+    #[test]
+    fn what_unpacks_to_more_than_it_may_is_refused_before_it_is_unpacked() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::of(dir.path());
+        let bomb = bomb(100);
+        assert!(bomb.len() < 20 << 20, "{}", bomb.len());
+        let most = 1 << 20;
+        let mut incoming = Incoming::begin(&place, 64 << 20).unwrap();
+        bomb.chunks(65536).for_each(|piece| incoming.take(piece).unwrap());
+        assert!(matches!(incoming.keep(most), Err(NotTaken::UnpacksTooLarge(bytes)) if bytes == most));
+        let mut incoming = Incoming::begin(&place, 1000).unwrap();
+        assert!(matches!(incoming.take(&bomb), Err(NotTaken::TooLarge(1000))));
+        drop(incoming);
+        assert!(matches!(Incoming::begin(&place, 9).unwrap().keep(9), Err(NotTaken::NoLog(_))));
+        // What is damaged or packed otherwise is no log.
+        for bytes in [&b"BZh9 and so on"[..], &bomb[..100]] {
+            let mut incoming = Incoming::begin(&place, 1000).unwrap();
+            incoming.take(bytes).unwrap();
+            assert!(matches!(incoming.keep(1 << 30), Err(NotTaken::NoLog(_))));
+        }
+        assert_eq!(fs::read_dir(place.uploads()).unwrap().count(), 0, "nothing is left behind");
+        // A folder counts as a whole.
+        let folder = dir.path().join("logs");
+        fs::create_dir(&folder).unwrap();
+        for name in ["a", "b"] {
+            fs::write(folder.join(name), "x".repeat(600)).unwrap();
+        }
+        assert!(check_unpacked(&folder, 1200).is_ok());
+        assert!(matches!(check_unpacked(&folder, 1199), Err(NotTaken::UnpacksTooLarge(1199))));
+    }
+
+    #[test]
+    fn the_same_bytes_are_one_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::of(dir.path());
+        let keep = |pieces: &[&[u8]]| {
+            let mut incoming = Incoming::begin(&place, 100).unwrap();
+            pieces.iter().for_each(|piece| incoming.take(piece).unwrap());
+            incoming.keep(100).unwrap()
+        };
+        let (name, digest) = keep(&[b"{}\n", b"{}\n"]);
+        assert_eq!(keep(&[b"{}\n{}\n"]), (name.clone(), digest.clone()));
+        assert_ne!(keep(&[b"{}\n"]).0, name);
+        assert_eq!(digest, blake3::hash(b"{}\n{}\n").to_hex().to_string());
+        assert_eq!(fs::read(place.uploads().join(name).join(LOG)).unwrap(), b"{}\n{}\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is shown of incidents and bugs: the same as JSON for machines, as text, and as pages.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::event::{Findings, Outcome};
@@ -11,7 +12,7 @@ use crate::models::glob;
 pub const PAGE: usize = 50;
 
 /// An incident in a list.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Short {
     /// Its id.
     pub id: IncidentId,
@@ -38,7 +39,7 @@ pub struct Short {
 }
 
 /// An incident.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Full {
     /// As in a list.
     #[serde(flatten)]
@@ -74,7 +75,7 @@ pub struct Full {
 }
 
 /// A bug.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BugView {
     /// Its name, as in `B-17`.
     pub bug: String,

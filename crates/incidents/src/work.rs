@@ -372,6 +372,9 @@ impl<O: Objects> Attempt<'_, O> {
             }
             Err(stop) => return Ok(Err(stop)),
         };
+        if findings.proven.is_empty() {
+            findings.doubts.push(open_question(&result, budget));
+        }
         match class::of_result(&result) {
             Ok(points) => findings.keys = Some(class::keys(&points)),
             Err(error) => findings.doubts.push(format!("its class is not known: {error}")),
@@ -442,9 +445,15 @@ impl<O: Objects> Attempt<'_, O> {
                     }
                 };
             }
-            Input::Logs { upload } => {
+            Input::Logs { upload, mapping } => {
                 let logs = self.shop.place.uploads().join(upload);
-                (words(&[&"-q", &"build", &logs]), upload.clone())
+                let mut arguments = words(&[&"-q", &"build", &logs]);
+                let mut from = upload.clone();
+                if let Some(mapping) = mapping {
+                    arguments.extend(words(&[&"--mapping", mapping]));
+                    from = hex_of(&[upload, mapping]);
+                }
+                (arguments, from)
             }
             Input::Store => {
                 (words(&[&"-q", &"build", &"--store", &self.shop.place.store()]), "store".to_owned())
@@ -723,6 +732,17 @@ fn take_result(folder: &Path, findings: &mut Findings) -> Result<Option<NeededSu
     Ok(summary.needs)
 }
 
+/// What is not known of the size of a result without a proof: how far the search for something shorter came.
+fn open_question(folder: &Path, budget: &str) -> String {
+    let trace = fs::read_to_string(folder.join("trace.md")).unwrap_or_default();
+    let bound =
+        trace.lines().find(|line| line.starts_with("With ") && line.contains("no execution shorter than"));
+    bound.map_or_else(
+        || format!("whether there is a shorter way: the budget, {budget}, ended before that was decided"),
+        |line| cut(line.trim_end_matches('.'), LINE),
+    )
+}
+
 /// The steps of a `trace.md`, a line each, with what each changed.
 fn story(trace: &str) -> Vec<String> {
     let mut steps: Vec<String> = Vec::new();
@@ -750,6 +770,16 @@ mod tests {
         let steps = ["1. **a** starts\nwithout it step 2 is impossible", "2. **b** takes\nx: 0 → 1\ny"];
         assert_eq!(story(trace), steps);
         assert_eq!(story("no trace"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_not_proven_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(open_question(dir.path(), "5s").contains("the budget, 5s, ended"));
+        let line = "With these external events no execution shorter than 20 deliveries exists; what lies between is open";
+        fs::write(dir.path().join("trace.md"), format!("# X\n\n26 steps.\n\n{line}.\n\n1. **a** starts\n"))
+            .unwrap();
+        assert_eq!(open_question(dir.path(), "5s"), line);
     }
 
     #[test]

@@ -41,6 +41,10 @@ pub struct Settings {
     pub public_url: Option<Url>,
     /// The label of alerts that names the system.
     pub system_label: String,
+    /// Most bytes of a log that somebody sends.
+    pub upload_bytes: u64,
+    /// Most bytes to which it may unpack.
+    pub unpacked_bytes: u64,
 }
 
 impl Default for Settings {
@@ -52,6 +56,8 @@ impl Default for Settings {
             settle_secs: 10,
             public_url: None,
             system_label: SYSTEM_LABEL.to_owned(),
+            upload_bytes: 256 << 20,
+            unpacked_bytes: 4 << 30,
         }
     }
 }

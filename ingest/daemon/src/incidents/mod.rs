@@ -2,6 +2,7 @@
 
 mod config;
 mod figures;
+mod openapi;
 mod service;
 mod tell;
 mod web;

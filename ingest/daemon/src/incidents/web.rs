@@ -2,23 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
+use axum::routing::{self, get, post};
 use demi_common::stays_inside;
-use demi_incidents::event::{Event, Opened};
+use demi_incidents::event::{Event, Input, Opened, Source};
 use demi_incidents::sources::{Alerts, Request as OpenRequest};
+use demi_incidents::uploads::{Incoming, NotTaken};
 use demi_incidents::view::{self, Filter, PAGE};
 use demi_incidents::{IncidentId, Journal, LocalFolder, Objects, Place, digest_of, page};
+use futures::StreamExt as _;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use url::form_urlencoded;
 
+use super::config::Settings;
+use super::openapi::{
+    self, ActionBody, AlertsAnswer, Api, Bugs, Content, Incidents, OpenedAnswer, Problem, UploadAnswer,
+    Written, of,
+};
 use super::service::Shared;
 use crate::net::guard;
 use crate::net::security::{Holder, Role, Tokens};
@@ -26,6 +34,10 @@ use crate::sources::web::bearer;
 
 /// Longest body, in bytes.
 const LONGEST: usize = 256 * 1024;
+/// How many logs may come in at the same time.
+const UPLOADS: usize = 2;
+/// How long it is waited for the next piece of a log.
+const PIECE: Duration = Duration::from_secs(30);
 /// Most sessions of browsers that are remembered.
 const SESSIONS: usize = 1024;
 /// How long a browser stays logged in, in seconds.
@@ -34,6 +46,13 @@ const SESSION_SECONDS: u64 = 12 * 3600;
 const ENTRY: usize = 256 * 1024;
 /// Most incidents of one answer.
 const MOST: usize = 500;
+
+/// Parameters of a list of incidents.
+const LISTED: [&str; 8] = ["system", "bug", "work", "invariant", "version", "q", "limit", "after"];
+/// Parameters of a list of bugs.
+const BUGS: [&str; 4] = ["system", "status", "invariant", "q"];
+/// Parameters of a log that is sent.
+const UPLOADED: [&str; 5] = ["system", "mapping", "invariant", "title", "version"];
 
 /// Headers of every answer, where it has no others.
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -52,6 +71,8 @@ struct Web {
     tokens: Tokens,
     sessions: Arc<Mutex<Sessions>>,
     wishes: Arc<Mutex<Vec<Wish>>>,
+    /// How many more logs may come in at the same time.
+    uploads: Arc<Semaphore>,
     encrypted: bool,
 }
 
@@ -92,7 +113,8 @@ impl Sessions {
 
 /// The routes.
 pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, encrypted: bool) -> Router {
-    let web = Web { shared, tokens, sessions: Arc::default(), wishes: Arc::default(), encrypted };
+    let uploads = Arc::new(Semaphore::new(UPLOADS));
+    let web = Web { shared, tokens, sessions: Arc::default(), wishes: Arc::default(), uploads, encrypted };
     Router::new()
         .route("/", get(list_of_bugs))
         .route("/incidents", get(list_of_incidents))
@@ -101,15 +123,7 @@ pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, encrypted: bool) -> Ro
         .route("/i/{id}", get(incident_page))
         .route("/i/{id}/page", get(report_page))
         .route("/i/{id}/retry", post(retry_form))
-        .route("/v1/incidents", get(incidents).post(open))
-        .route("/v1/incidents/{id}", get(incident))
-        .route("/v1/incidents/{id}/retry", post(retry))
-        .route("/v1/incidents/{id}/{kind}", get(file))
-        .route("/v1/bugs", get(bugs))
-        .route("/v1/bugs/{number}", get(bug))
-        .route("/v1/bugs/{number}/{action}", post(bug_action))
-        .route("/v1/alertmanager", post(alertmanager))
-        .route("/v1/stats", get(stats))
+        .merge(api().into_iter().fold(Router::new(), |router, api| router.route(api.path, api.handler)))
         .layer(from_fn_with_state(web.clone(), allowed))
         // What needs no token.
         .route("/login", get(async || html(page::login(false))).post(login))
@@ -128,12 +142,118 @@ async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
+/// The requests that programs make.
+fn api() -> Vec<Api<Web>> {
+    let get = |path, about, query, content, handler| Api {
+        method: Method::GET,
+        path,
+        about,
+        role: Role::Viewer,
+        query,
+        body: Content::Nothing,
+        answer: (StatusCode::OK, content),
+        handler,
+    };
+    let post = |path, about, role, body, answer, handler| Api {
+        method: Method::POST,
+        path,
+        about,
+        role,
+        query: &[],
+        body,
+        answer,
+        handler,
+    };
+    let json = Content::Json;
+    let written = (StatusCode::ACCEPTED, json(of::<Written>));
+    let sent = post(
+        "/v1/uploads",
+        "Takes a log, plain or packed by gzip or zstd, and opens an incident of it.",
+        Role::Reporter,
+        Content::Bytes("application/octet-stream"),
+        (StatusCode::ACCEPTED, json(of::<UploadAnswer>)),
+        routing::post(upload),
+    );
+    vec![
+        get(
+            "/v1/incidents",
+            "Lists incidents, newest first.",
+            &LISTED,
+            json(of::<Incidents>),
+            routing::get(incidents),
+        ),
+        post(
+            "/v1/incidents",
+            "Opens an incident; 200 where it was known.",
+            Role::Reporter,
+            json(of::<OpenRequest>),
+            (StatusCode::CREATED, json(of::<OpenedAnswer>)),
+            routing::post(open),
+        ),
+        get("/v1/incidents/{id}", "Shows an incident.", &[], json(of::<view::Full>), routing::get(incident)),
+        post(
+            "/v1/incidents/{id}/retry",
+            "Works on an incident again.",
+            Role::Operator,
+            Content::Nothing,
+            written,
+            routing::post(retry),
+        ),
+        get(
+            "/v1/incidents/{id}/{kind}",
+            "A file of an incident: schedule, certificate, summary, trace or shiviz.",
+            &[],
+            Content::Bytes("text/plain"),
+            routing::get(file),
+        ),
+        get("/v1/bugs", "Lists bugs, open ones first.", &BUGS, json(of::<Bugs>), routing::get(bugs)),
+        get("/v1/bugs/{number}", "Shows a bug.", &[], json(of::<view::BugView>), routing::get(bug)),
+        post(
+            "/v1/bugs/{number}/{action}",
+            "Says something of a bug: ack, close, reopen, mute, unmute, note, priority or merge; 409 where that cannot be done now.",
+            Role::Operator,
+            json(of::<ActionBody>),
+            written,
+            routing::post(bug_action),
+        ),
+        post(
+            "/v1/alertmanager",
+            "Opens incidents of alerts, as Alertmanager's webhook sends them.",
+            Role::Reporter,
+            json(of::<Alerts>),
+            (StatusCode::OK, json(of::<AlertsAnswer>)),
+            routing::post(alertmanager),
+        ),
+        Api { query: &UPLOADED, ..sent },
+        get(
+            "/v1/stats",
+            "How many incidents, bugs and messages are in which state.",
+            &[],
+            json(of::<Value>),
+            routing::get(stats),
+        ),
+        get("/v1/openapi.json", "This document.", &[], json(of::<Value>), routing::get(document)),
+    ]
+}
+
+async fn document() -> Response {
+    axum::Json(openapi::document(&api())).into_response()
+}
+
 /// The role that a request needs.
 fn needed(method: &Method, path: &str) -> Role {
-    match path {
-        _ if method == Method::GET || method == Method::HEAD => Role::Viewer,
-        "/v1/incidents" | "/v1/alertmanager" => Role::Reporter,
-        _ => Role::Operator,
+    let reads = method == Method::GET || method == Method::HEAD;
+    let asked: Vec<&str> = path.split('/').collect();
+    let fits = |api: &&Api<Web>| {
+        let parts: Vec<&str> = api.path.split('/').collect();
+        api.method == *method
+            && parts.len() == asked.len()
+            && parts.iter().zip(&asked).all(|(part, asked)| part.starts_with('{') || part == asked)
+    };
+    match api().iter().find(fits) {
+        Some(api) => api.role,
+        None if reads => Role::Viewer,
+        None => Role::Operator,
     }
 }
 
@@ -207,7 +327,7 @@ async fn login(State(web): State<Web>, request: Request) -> Response {
     let holder = web.tokens.holder(Some(token)).filter(|_| web.tokens.required());
     let Some(holder) = holder else {
         // Guessing takes its time.
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         return (StatusCode::UNAUTHORIZED, html(page::login(true))).into_response();
     };
     let session = web.sessions.lock().unwrap_or_else(PoisonError::into_inner).add(holder);
@@ -239,8 +359,8 @@ fn html(text: String) -> Response {
 
 /// An error as RFC 9457 has it.
 fn problem(status: StatusCode, text: &str) -> Response {
-    let body = json!({"status": status.as_u16(), "title": status.canonical_reason(), "detail": text});
-    let mut response = (status, body.to_string()).into_response();
+    let body = Problem { status: status.as_u16(), title: status.canonical_reason(), detail: text.to_owned() };
+    let mut response = (status, axum::Json(body)).into_response();
     let kind = HeaderValue::from_static("application/problem+json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
@@ -432,7 +552,7 @@ async fn incidents(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) ->
         let state = journal.state();
         let (items, more) = filter(&query).incidents(&state, after, limit);
         let next = items.last().filter(|_| more).map(|last| last.id);
-        Some(json!({"items": items, "next": next, "journal": state.last()}))
+        serde_json::to_value(Incidents { items, next, journal: state.last() }).ok()
     })
     .await
 }
@@ -453,9 +573,9 @@ async fn bugs(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) -> Resp
     web.json(&headers, move |journal, _| {
         let state = journal.state();
         let found = filter(&query).bugs(&state).into_iter().take(MOST);
-        let items: Vec<_> =
+        let items =
             found.filter_map(|number| Some(view::bug(&state, number, state.bugs().get(&number)?))).collect();
-        Some(json!({"items": items, "journal": state.last()}))
+        serde_json::to_value(Bugs { items, journal: state.last() }).ok()
     })
     .await
 }
@@ -577,10 +697,9 @@ async fn open(
         Ok(news) => news.first().copied().unwrap_or(false),
         Err(response) => return response,
     };
-    let base = web.shared.settings.public_url.as_ref().map(ToString::to_string).unwrap_or_default();
-    let url = format!("{}/i/{id}", base.trim_end_matches('/'));
+    let url = url_of(&web, id);
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-    (status, axum::Json(json!({"id": id, "url": url, "new": new}))).into_response()
+    (status, axum::Json(OpenedAnswer { id, url, new })).into_response()
 }
 
 async fn alertmanager(State(web): State<Web>, body: Bytes) -> Response {
@@ -604,11 +723,100 @@ async fn alertmanager(State(web): State<Web>, body: Bytes) -> Response {
                     .map(|(id, _)| *id)
                     .collect::<Vec<_>>()
             };
-            axum::Json(json!({"opened": of(true), "known": of(false), "without_system": without}))
+            axum::Json(AlertsAnswer { opened: of(true), known: of(false), without_system: without })
                 .into_response()
         }
         Err(response) => response,
     }
+}
+
+/// Takes a log, and opens an incident of it.
+async fn upload(State(web): State<Web>, raw: RawQuery, body: Body) -> Response {
+    let query = query(raw);
+    let of = |name: &str| query.get(name).filter(|value| !value.is_empty()).cloned();
+    if let Some(odd) = query.keys().find(|name| !UPLOADED.contains(&name.as_str())) {
+        return problem(StatusCode::UNPROCESSABLE_ENTITY, &format!("'{odd}' is no parameter of an upload"));
+    }
+    let mapping = of("mapping");
+    let known = |name: &String| demi_formats::mapping::shipped().iter().any(|shipped| shipped.name == name);
+    if mapping.as_ref().is_some_and(|name| !known(name)) {
+        return problem(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "mapping is none of those that come with the program",
+        );
+    }
+    let Ok(_room) = web.uploads.clone().try_acquire_owned() else {
+        return problem(StatusCode::TOO_MANY_REQUESTS, "other logs come in at the moment; try again later");
+    };
+    let (name, digest) = match taken(&web, body).await {
+        Ok(kept) => kept,
+        Err(response) => return response,
+    };
+    let id = IncidentId::of(&["upload", &digest, of("system").as_deref().unwrap_or_default()]);
+    let system = of("system").unwrap_or_else(|| format!("upload-{}", id.short()));
+    let mut new = Opened::new(id, Source::Upload { digest: digest.clone() }, system);
+    new.input = Input::Logs { upload: name, mapping };
+    new.invariant = of("invariant").unwrap_or_default();
+    new.title = of("title").unwrap_or_default();
+    new.version = of("version");
+    let new = new.bounded();
+    let system = new.system.clone();
+    match opened(&web, vec![new]).await {
+        Ok(news) => {
+            let new = news.first().copied().unwrap_or(false);
+            let body = UploadAnswer { id, upload: digest, system, url: url_of(&web, id), new };
+            (StatusCode::ACCEPTED, axum::Json(body)).into_response()
+        }
+        Err(response) => response,
+    }
+}
+
+/// The log in a body, kept: its name and the digest of its bytes. It is written as it comes, so that it takes no memory.
+async fn taken(web: &Web, body: Body) -> Result<(String, String), Response> {
+    let Settings { upload_bytes, unpacked_bytes, .. } = web.shared.settings;
+    let place = web.shared.place.clone();
+    let begun = blocking(move || Incoming::begin(&place, upload_bytes)).await?;
+    let mut incoming = begun;
+    let mut stream = body.into_data_stream();
+    loop {
+        let piece = match tokio::time::timeout(PIECE, stream.next()).await {
+            Ok(Some(Ok(piece))) => piece,
+            Ok(None) => break,
+            Ok(Some(Err(error))) => {
+                return Err(problem(
+                    StatusCode::BAD_REQUEST,
+                    &format!("the body could not be read: {error}"),
+                ));
+            }
+            Err(_) => return Err(problem(StatusCode::REQUEST_TIMEOUT, "the log comes too slowly")),
+        };
+        incoming = blocking(move || incoming.take(&piece).map(|()| incoming)).await?;
+    }
+    blocking(move || incoming.keep(unpacked_bytes)).await
+}
+
+/// Does what may wait for a disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, NotTaken> + Send + 'static,
+) -> Result<T, Response> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the log could not be kept"))?;
+    done.map_err(|error| {
+        let status = match &error {
+            NotTaken::TooLarge(_) | NotTaken::UnpacksTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            NotTaken::NoLog(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            NotTaken::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                StatusCode::INSUFFICIENT_STORAGE
+            }
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        problem(status, &error.to_string())
+    })
+}
+
+fn url_of(web: &Web, id: IncidentId) -> String {
+    let base = web.shared.settings.public_url.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("{}/i/{id}", base.trim_end_matches('/'))
 }
 
 /// What somebody may say of a bug.
@@ -670,7 +878,7 @@ async fn bug_action(
 
 fn accepted(said: Result<Option<u64>, Response>) -> Response {
     match said {
-        Ok(Some(n)) => (StatusCode::ACCEPTED, axum::Json(json!({"journal": n}))).into_response(),
+        Ok(Some(n)) => (StatusCode::ACCEPTED, axum::Json(Written { journal: n })).into_response(),
         Ok(None) => problem(StatusCode::CONFLICT, "that cannot be done now"),
         Err(response) => response,
     }
@@ -702,9 +910,46 @@ async fn retry_form(
 
 #[cfg(test)]
 mod tests {
-    use demi_incidents::event::Source;
-
     use super::*;
+
+    #[test]
+    fn every_request_of_programs_is_described() {
+        let document = openapi::document(&api());
+        assert_eq!(document["openapi"], "3.1.0");
+        let all = api();
+        for one in &all {
+            let operation = &document["paths"][one.path][one.method.as_str().to_lowercase()];
+            let parameters = operation["parameters"].as_array().unwrap();
+            let named = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
+            assert!(one.query.iter().all(|name| named(name)), "{operation}");
+            assert_eq!(parameters.len(), one.query.len() + one.path.matches('{').count());
+            assert_eq!(
+                needed(&one.method, &one.path.replace("{id}", "x").replace("{number}", "1")),
+                one.role
+            );
+        }
+        // What is named is there.
+        fn named(value: &Value, names: &mut BTreeSet<String>) {
+            match value {
+                Value::Object(fields) => {
+                    names.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                    fields.values().for_each(|value| named(value, names));
+                }
+                Value::Array(items) => items.iter().for_each(|item| named(item, names)),
+                _ => {}
+            }
+        }
+        let mut names = BTreeSet::new();
+        named(&document, &mut names);
+        assert!(names.len() >= 12, "{names:?}");
+        for name in names {
+            let pointer = name.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{name}");
+        }
+        // The fields of an answer are those of its type.
+        let short = &document["components"]["schemas"]["Short"]["properties"];
+        assert!(["id", "bug", "steps"].iter().all(|field| short[field].is_object()), "{short}");
+    }
 
     #[test]
     fn what_many_want_opened_is_one_entry_and_each_is_told_what_was_new() {
