@@ -15,6 +15,7 @@ use demi_incidents::event::{Event, Input, Opened, Source};
 use demi_incidents::forget;
 use demi_incidents::models::{Limits, Models};
 use demi_incidents::replays::{self, Replayed, Verdict};
+use demi_incidents::retention;
 use demi_incidents::view::{self, Filter};
 #[cfg(feature = "store")]
 use demi_incidents::watch::Watch;
@@ -63,6 +64,8 @@ pub enum IncidentCommand {
     Replay(ReplayArgs),
     /// Forget incidents for good: their files, and what the journal says of them. What stays are class and number.
     Purge(PurgeArgs),
+    /// Make room: remove files of incidents, the oldest of the most frequent bugs first. What stands for a bug stays.
+    Sweep(SweepArgs),
     /// Read the whole journal, and compare every published file with its digest; exit status 1 if something is missing or damaged.
     Verify(StoreArgs),
 }
@@ -299,9 +302,19 @@ pub struct ReplayArgs {
     json: bool,
 }
 
+/// Arguments of `incident sweep`.
+#[derive(Args)]
+pub struct SweepArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// How much room incidents and what was brought for them may take.
+    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
+    space: u64,
+}
+
 /// Arguments of `incident purge`.
 #[derive(Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["system", "incidents"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["system", "actor", "incidents"]))]
 pub struct PurgeArgs {
     /// Incidents.
     #[arg(value_name = "INCIDENT")]
@@ -311,6 +324,9 @@ pub struct PurgeArgs {
     /// All incidents of this system.
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
+    /// All incidents in which this actor, or any other name, stands: in what is known of them, their executions and pages, or logs that were brought.
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
 }
 
 fn mappings() -> impl Iterator<Item = &'static str> {
@@ -371,6 +387,12 @@ pub fn run(command: IncidentCommand, ui: &Ui) -> Outcome {
         }
         IncidentCommand::Replay(args) => replay(&args, ui),
         IncidentCommand::Purge(args) => purge(&args, ui),
+        IncidentCommand::Sweep(args) => {
+            let mut journal = args.store.journal()?;
+            let gone = retention::sweep(&mut journal, &args.store.place(), args.space)?;
+            ui.result(&format!("files of {gone} incidents are removed"));
+            Ok(ExitCode::SUCCESS)
+        }
         IncidentCommand::Verify(args) => verify(&args, ui),
     }
 }
@@ -719,9 +741,10 @@ fn replay(args: &ReplayArgs, ui: &Ui) -> Outcome {
 
 fn purge(args: &PurgeArgs, ui: &Ui) -> Outcome {
     let mut journal = args.store.journal()?;
-    let ids = match &args.system {
-        Some(system) => forget::of_system(&journal.state(), system),
-        None => {
+    let ids = match (&args.system, &args.actor) {
+        (Some(system), _) => forget::of_system(&journal.state(), system),
+        (None, Some(actor)) => forget::naming(&journal, &args.store.place(), actor)?,
+        (None, None) => {
             args.incidents.iter().map(|name| find(&journal.state(), name)).collect::<Result<Vec<_>, _>>()?
         }
     };

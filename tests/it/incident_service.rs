@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::browser::browser;
+
 const LOGS: &[u8] = include_bytes!("../../examples/demo/logs.jsonl.zst");
 const SCENARIO: &str = include_str!("../../examples/demo/scenario.toml");
 /// So long that only a service that does nothing misses it.
@@ -214,6 +216,8 @@ fn a_recording_that_streams_in_becomes_pages_and_messages_without_a_command() {
         assert_eq!(answer.status, 200);
         let head = answer.head.to_lowercase();
         assert!(head.contains("content-security-policy: default-src 'none'"), "{head}");
+        // Browsers say the origin of a form only where the policy lets them.
+        assert!(head.contains("referrer-policy: same-origin"), "{head}");
         assert!(!answer.body.contains("<script"));
     }
     let page = daemon.get(&format!("/i/{id}/page"));
@@ -335,6 +339,8 @@ fn every_route_asks_for_a_token_where_there_are_some() {
         ("GET /v1/stats", 401),
         ("GET /login", 200),
         ("GET /healthz", 200),
+        ("GET /v1/openapi.json", 401),
+        ("POST /v1/uploads", 401),
     ];
     let bearer = ("authorization", "Bearer 0123456789abcdef0123");
     for (route, status) in routes {
@@ -347,7 +353,9 @@ fn every_route_asks_for_a_token_where_there_are_some() {
     let roles = ["viewer", "reporter", "operator", "worker", "admin"];
     for (route, _) in routes.iter().filter(|(route, _)| !["GET /login", "GET /healthz"].contains(route)) {
         let may: &[&str] = match *route {
-            "POST /v1/incidents" | "POST /v1/alertmanager" => &["reporter", "operator", "worker", "admin"],
+            "POST /v1/incidents" | "POST /v1/alertmanager" | "POST /v1/uploads" => {
+                &["reporter", "operator", "worker", "admin"]
+            }
             route if route.starts_with("GET ") => &["viewer", "operator", "worker", "admin"],
             _ => &["operator", "worker", "admin"],
         };
@@ -384,4 +392,277 @@ fn every_route_asks_for_a_token_where_there_are_some() {
         403
     );
     assert_eq!(ask(to, "POST /b/1/ack", &[("cookie", session), ("origin", &origin)], "").status, 409);
+}
+
+/// Logs that are sent, plain or packed, are an incident each; what is no log, or too large once it is unpacked, is nothing.
+#[test]
+fn logs_that_are_sent_become_incidents() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Hook::start();
+    let path = config(dir.path(), &hook);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let bounds = "[incidents]\nupload_bytes = 1000000\nunpacked_bytes = 4000000\n";
+    std::fs::write(&path, text.replace("[incidents]\n", bounds)).unwrap();
+    let daemon = Daemon::start(&path);
+    let send = |query: &str, bytes: &[u8]| {
+        let mut stream = TcpStream::connect(daemon.pages).unwrap();
+        let head = format!(
+            "POST /v1/uploads{query} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            daemon.pages,
+            bytes.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // Who is refused early need not be heard to the end.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status: u16 = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, serde_json::from_str::<Value>(body).unwrap_or_default())
+    };
+    let plain = zstd::decode_all(LOGS).unwrap();
+    let (status, first) = send("?system=demo&version=1.4.0", LOGS);
+    assert_eq!((status, &first["new"], &first["system"]), (202, &true.into(), &"demo".into()), "{first}");
+    let (status, again) = send("?system=demo", LOGS);
+    assert_eq!((status, &again["id"], &again["new"]), (202, &first["id"], &false.into()), "{again}");
+    // Without a system they have one of their own.
+    let (status, other) = send("", &plain);
+    assert!(status == 202 && other["system"].as_str().unwrap().starts_with("upload-I-"), "{other}");
+    let bomb = zstd::encode_all(&vec![0; 1 << 20][..], 3).unwrap().repeat(1000);
+    assert!(bomb.len() < 1_000_000);
+    assert_eq!(send("", &bomb).0, 413);
+    assert_eq!(send("", &vec![b'x'; 1_000_001]).0, 413);
+    assert_eq!(send("", b"").0, 422);
+    assert_eq!(send("", b"BZh91AY&SY").0, 422);
+    assert_eq!(send("?mapping=/etc/passwd", &plain).0, 422);
+    assert_eq!(send("?sytem=demo", &plain).0, 422);
+    let uploads = std::fs::read_dir(dir.path().join("store/incidents/uploads")).unwrap().count();
+    assert_eq!(uploads, 2, "nothing else is kept");
+    let id = first["id"].as_str().unwrap();
+    let done = wait_for("the work ends", || {
+        let incident = daemon.json(&format!("/v1/incidents/{id}"));
+        (incident["work"] == "done").then_some(incident)
+    });
+    assert_eq!(
+        (&done["result"], &done["source"], &done["version"]),
+        (&"minimized".into(), &"upload".into(), &"1.4.0".into())
+    );
+    let document = daemon.json("/v1/openapi.json");
+    assert!(document["paths"]["/v1/uploads"]["post"].is_object(), "{document}");
+}
+
+/// Processes below one, as far as the system tells.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |path: std::path::PathBuf| std::fs::read_to_string(path.join("children")).unwrap_or_default();
+    let text: String = threads.map(|thread| of(thread.path())).collect();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Daemon, worker and their children are killed again and again, at moments that the journal's growth says; then all is done, once.
+#[test]
+fn whoever_is_killed_each_incident_is_published_once() {
+    if !Path::new("/proc/self/task").exists() {
+        println!("skipped: this system does not say which processes are whose");
+        return;
+    }
+    let long = std::env::var_os("DEMI_LONG").is_some();
+    let (incidents, kills) = if long { (50, 1000) } else { (4, 6) };
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Hook::start();
+    let path = config(dir.path(), &hook);
+    // No model takes them: what is done is a build and a page.
+    let text = std::fs::read_to_string(&path).unwrap().replace("lease_secs = 3", "lease_secs = 1");
+    std::fs::write(&path, text.replace("systems = [\"demo\"]", "systems = [\"another\"]")).unwrap();
+    let store = dir.path().join("store");
+    let journal = store.join("incidents/journal");
+    let entries = || std::fs::read_dir(&journal).map_or(0, |names| names.count());
+    let work = || {
+        Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
+            .args(["-q", "incident", "work", "--lease", "1", "--settle", "0", "--store"])
+            .arg(&store)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut log = zstd::decode_all(LOGS).unwrap();
+    for n in 1..incidents {
+        let record = format!(
+            "{{\"actor\":\"_test\",\"seq\":{n},\"kind\":\"violation\",\"fields\":{{\"fingerprints\":[\"I{n}:a\"],\"affected\":[\"raft-member-3\"]}}}}\n"
+        );
+        log.extend(record.as_bytes());
+    }
+    let mut daemon = Daemon::start(&path);
+    std::fs::write(dir.path().join("logs/demo.jsonl"), log).unwrap();
+    let mut worker = work();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let all = |daemon: &Daemon| {
+        daemon.json("/v1/incidents?limit=500")["items"].as_array().cloned().unwrap_or_default()
+    };
+    let over = |all: &[Value]| {
+        all.len() == incidents
+            && all.iter().all(|one| ["done", "parked"].contains(&one["work"].as_str().unwrap()))
+    };
+    let mut killed = [0_u32; 3];
+    for _ in 0..kills {
+        let before = entries();
+        let wanted = before + 1 + usize::try_from(next(3)).unwrap();
+        let mut ended = false;
+        wait_for("the journal grows, or all is done", || {
+            ended = over(&all(&daemon));
+            (ended || entries() >= wanted).then_some(())
+        });
+        if ended {
+            break;
+        }
+        match next(3) {
+            0 => {
+                daemon.child.kill().unwrap();
+                daemon.child.wait().unwrap();
+                daemon = Daemon::start(&path);
+                killed[0] += 1;
+            }
+            1 => {
+                worker.kill().unwrap();
+                worker.wait().unwrap();
+                worker = work();
+                killed[1] += 1;
+            }
+            _ => {
+                let below = [children(daemon.child.id()), children(worker.id())].concat();
+                if let Some(child) = below.first() {
+                    let _ = Command::new("kill").args(["-9", &child.to_string()]).status();
+                    killed[2] += 1;
+                }
+            }
+        }
+        // What failed for it is asked for again, as somebody would.
+        for one in all(&daemon).iter().filter(|one| one["work"] == "failed") {
+            ask(daemon.pages, &format!("POST /v1/incidents/{}/retry", one["id"].as_str().unwrap()), &[], "");
+        }
+    }
+    wait_for("all is done", || {
+        let all = all(&daemon);
+        for one in all.iter().filter(|one| one["work"] == "failed") {
+            ask(daemon.pages, &format!("POST /v1/incidents/{}/retry", one["id"].as_str().unwrap()), &[], "");
+        }
+        over(&all).then_some(())
+    });
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    drop(daemon);
+    println!("killed: {killed:?} of daemon, worker and child");
+    // No number is missing; each is opened once, and published once.
+    let (mut opened, mut done) = (BTreeMap::new(), BTreeMap::new());
+    let last = std::fs::read_dir(&journal)
+        .unwrap()
+        .filter(|name| !name.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'))
+        .count();
+    for n in 1..=last {
+        let text =
+            std::fs::read_to_string(journal.join(format!("{n:020}.json"))).expect("no number is missing");
+        let entry: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        for event in entry["events"].as_array().unwrap() {
+            let count = match event["e"].as_str().unwrap() {
+                "opened" => &mut opened,
+                "done" => &mut done,
+                _ => continue,
+            };
+            *count.entry(event["id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(opened.len(), incidents);
+    assert!(opened.values().chain(done.values()).all(|times| *times == 1), "{opened:?} {done:?}");
+    let verified = Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
+        .args(["-q", "incident", "verify", "--store"])
+        .arg(&store)
+        .output()
+        .unwrap();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+/// Many violations of one kind are a few pages and a few messages, and all of them are in the store.
+#[test]
+fn a_storm_of_records_is_a_few_messages() {
+    let many = if std::env::var_os("DEMI_LONG").is_some() { 10_000 } else { 40 };
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Hook::start();
+    let path = config(dir.path(), &hook);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("systems = [\"demo\"]", "systems = [\"another\"]")).unwrap();
+    let daemon = Daemon::start(&path);
+    let mut log = zstd::decode_all(LOGS).unwrap();
+    for n in 1..many {
+        let record = format!(
+            "{{\"actor\":\"_test\",\"seq\":{n},\"kind\":\"violation\",\"fields\":{{\"fingerprints\":[\"ElectionSafety:a\"],\"affected\":[\"raft-member-3\"]}}}}\n"
+        );
+        log.extend(record.as_bytes());
+    }
+    std::fs::write(dir.path().join("logs/demo.jsonl"), log).unwrap();
+    let stats = wait_for("all are opened, and looked at or parked", || {
+        let stats = daemon.json("/v1/stats");
+        let of = |word: &str| stats["work"][word].as_u64().unwrap_or(0);
+        (of("done") + of("parked") == many
+            && stats["deliveries"]["queued"].is_null()
+            && stats["deliveries"]["sending"].is_null())
+        .then_some(stats)
+    });
+    let examined = 5 + (6..=many).filter(|n| n.is_power_of_two()).count() as u64;
+    assert_eq!(stats["work"]["done"], examined, "{stats}");
+    let sent = stats["deliveries"]["sent"].as_u64().unwrap();
+    assert!((2..=8).contains(&sent), "{stats}");
+}
+
+/// From the list to a closed bug in a real browser, on a phone and on a wide screen, in light and dark, with script and without.
+#[test]
+fn a_bug_is_read_and_closed_in_a_browser() {
+    let Some(python) = browser() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::write(path("logs.jsonl.zst"), LOGS).unwrap();
+    std::fs::write(path("scenario.toml"), SCENARIO).unwrap();
+    let demi = || Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"));
+    let (store, logs, scenario) = (path("store"), path("logs.jsonl.zst"), path("scenario.toml"));
+    for words in [
+        vec![
+            "open",
+            &logs,
+            "--system",
+            "demo",
+            "--scenario",
+            &scenario,
+            "--budget",
+            "2000states",
+            "--title",
+            "two leaders",
+        ],
+        vec!["work", "--once"],
+    ] {
+        let run = demi().args(["-q", "incident"]).args(words).args(["--store", &store]).output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+    let mut child = demi()
+        .args(["-q", "incident", "serve", "--listen", "127.0.0.1:0", "--store", &store])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/incident_pages/drive.py");
+    let driven = Command::new(python).arg(script).arg(url.trim()).output();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let driven = driven.unwrap();
+    assert!(driven.status.success(), "{}", String::from_utf8_lossy(&driven.stderr));
+    let seen: Value = serde_json::from_slice(&driven.stdout).unwrap();
+    println!("{seen}");
+    assert_eq!(seen.as_array().unwrap().len(), 8);
 }

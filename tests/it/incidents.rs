@@ -226,6 +226,37 @@ fn what_fails_says_why_and_without_a_model_there_is_the_past() {
     assert!(folder.incident(0, &["verify"]).contains("nothing is missing"));
 }
 
+/// An actor stands in executions, pages, schedules and logs; afterwards in none of them.
+#[test]
+fn an_actor_is_forgotten_down_to_the_last_file() {
+    let folder = Folder::new();
+    let log = |name: &str, actor: &str| {
+        let text = format!(
+            "{{\"actor\":\"{actor}\",\"seq\":1,\"kind\":\"start\"}}\n\
+             {{\"actor\":\"{actor}\",\"seq\":2,\"kind\":\"send\",\"msg_id\":\"1\",\"to\":\"b\",\"type\":\"Ping\"}}\n\
+             {{\"actor\":\"b\",\"seq\":1,\"kind\":\"receive\",\"msg_id\":\"1\",\"from\":\"{actor}\",\"type\":\"Ping\"}}\n\
+             {{\"actor\":\"_test\",\"seq\":1,\"kind\":\"violation\",\"fields\":{{\"fingerprints\":[\"I:b\"],\"affected\":[\"b\"]}}}}\n"
+        );
+        let path = folder.path(name);
+        std::fs::write(&path, zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+        path
+    };
+    let (first, second) = (log("first.zst", "giraffe5"), log("second.zst", "a"));
+    let named = folder.incident(0, &["open", &first, "--system", "one"]).trim().to_owned();
+    let other = folder.incident(0, &["open", &second, "--system", "one"]).trim().to_owned();
+    folder.incident(0, &["work", "--once"]);
+    assert_eq!(folder.json(&["show", &named])["result"], "unmodelled");
+    assert!(!files_with(&folder.data(&named), "giraffe5").is_empty());
+    let told = folder.incident(0, &["purge", "--actor", "giraffe5"]);
+    assert!(told.contains("1 incidents are forgotten"), "{told}");
+    assert_eq!(files_with(Path::new(&folder.store()), "giraffe5"), Vec::<PathBuf>::new());
+    assert!(!folder.data(&named).exists());
+    let uploads = std::fs::read_dir(Path::new(&folder.store()).join("incidents/uploads")).unwrap().count();
+    assert_eq!(uploads, 1, "the other's log stays");
+    assert_eq!(folder.json(&["show", &other])["result"], "unmodelled");
+    assert!(folder.incident(0, &["purge", "--actor", "giraffe5"]).contains("0 incidents"));
+}
+
 /// Files below a folder in which a text stands.
 fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -64,6 +64,7 @@ mod windows;
 mod wrong_path;
 
 mod support {
+    pub mod browser;
     pub mod demo;
     pub mod kill;
     pub mod run;

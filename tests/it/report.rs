@@ -9,11 +9,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::support::browser::browser;
 use crate::support::demo;
 
 fn demi(args: &[&str]) -> Output {
@@ -34,22 +35,6 @@ fn refused(args: &[&str]) -> String {
 
 fn path(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
-}
-
-/// Python with the browser script's package; a build machine must have it and Chromium.
-fn browser() -> Option<PathBuf> {
-    let python = std::env::var_os("DEMI_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    let ready = |command: &mut Command| {
-        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
-    };
-    let have = ready(Command::new(&python).args(["-c", "import websockets"]))
-        && ready(Command::new("sh").args(["-c", "command -v chromium"]));
-    if !have {
-        assert!(std::env::var_os("CI").is_none(), "chromium and the Python package websockets must be there");
-        println!("skipped: no chromium, or no Python with websockets (set DEMI_PYTHON)");
-        return None;
-    }
-    Some(python)
 }
 
 fn drive(python: &Path, url: &str, steps: &str) -> Value {

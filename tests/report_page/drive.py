@@ -595,20 +595,12 @@ def check(holds, what):
         raise AssertionError(what)
 
 
-async def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("url")
-    parser.add_argument("--pictures")
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--search", action="append", default=[], help="say how long this search takes")
-    parser.add_argument("--chromium", default=os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser"))
-    args = parser.parse_args()
-    if args.pictures:
-        os.makedirs(args.pictures, exist_ok=True)
+async def in_browser(chromium, use):
+    """What `use` returns, which gets a page of a browser of its own."""
     # Helpers of the browser may write into its folder for a moment after its end.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-port=0"]
-        browser = subprocess.Popen([args.chromium, *flags, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        browser = subprocess.Popen([chromium, *flags, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             port_file, end = os.path.join(profile, "DevToolsActivePort"), time.monotonic() + 60
             while not os.path.exists(port_file) or len(open(port_file).read().splitlines()) < 2:
@@ -619,8 +611,7 @@ async def main():
                 control = Page(root)
                 target = (await control.call("Target.createTarget", url="about:blank"))["targetId"]
                 async with websockets.connect(f"ws://127.0.0.1:{port}/devtools/page/{target}", max_size=None) as socket:
-                    seen = await use(Page(socket), args)
-            print(json.dumps(seen))
+                    return await use(Page(socket))
         finally:
             try:
                 os.killpg(browser.pid, signal.SIGKILL)
@@ -629,8 +620,26 @@ async def main():
             browser.wait(20)
 
 
-try:
-    asyncio.run(main())
-except (AssertionError, RuntimeError) as error:
-    print(f"page: {error}", file=sys.stderr)
-    sys.exit(1)
+def chromium():
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+async def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("--pictures")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--search", action="append", default=[], help="say how long this search takes")
+    parser.add_argument("--chromium", default=chromium())
+    args = parser.parse_args()
+    if args.pictures:
+        os.makedirs(args.pictures, exist_ok=True)
+    print(json.dumps(await in_browser(args.chromium, lambda page: use(page, args))))
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main())
+    except (AssertionError, RuntimeError) as error:
+        print(f"page: {error}", file=sys.stderr)
+        sys.exit(1)

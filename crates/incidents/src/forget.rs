@@ -1,10 +1,12 @@
 //! Forgetting: everything of some incidents goes for good, and what stays are their class and how often it happened.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 
 use demi_common::durable::sync_folder;
+use demi_formats::read::decompress::unpack;
 
 use crate::event::{Event, FORGOTTEN, Input, Opened};
 use crate::fold::{State, Work};
@@ -21,6 +23,90 @@ pub fn of_system(state: &State, system: &str) -> Vec<IncidentId> {
         .filter(|(_, one)| one.opened().system == system && one.work() != Work::Purged)
         .map(|(id, _)| *id)
         .collect()
+}
+
+/// The incidents in which a name stands: in what the journal says of them, in what was made of them, or in the logs that were brought for them.
+///
+/// # Errors
+/// When the journal or a file cannot be read.
+pub fn naming<O: Objects>(
+    journal: &Journal<O>,
+    place: &Place,
+    name: &str,
+) -> Result<Vec<IncidentId>, JournalError> {
+    let state = journal.state();
+    let mut found = Vec::new();
+    // Of an upload that several incidents have.
+    let mut known: BTreeMap<String, bool> = BTreeMap::new();
+    for (id, one) in state.incidents().iter().filter(|(_, one)| one.work() != Work::Purged) {
+        let told = one.opened().names(name) || one.said().contains(name);
+        let found_out = || serde_json::to_string(one.findings()).is_ok_and(|text| text.contains(name));
+        let steps = || journal.story(*id).map(|story| story.iter().any(|step| step.contains(name)));
+        let made = || holds(&place.data(*id), name);
+        let mut brought = || -> io::Result<bool> {
+            let Some(upload) = upload_of(one.opened()) else { return Ok(false) };
+            if let Some(known) = known.get(&upload) {
+                return Ok(*known);
+            }
+            let holds = holds(&place.uploads().join(&upload), name)?;
+            known.insert(upload, holds);
+            Ok(holds)
+        };
+        if told || found_out() || steps()? || made()? || brought()? {
+            found.push(*id);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a name stands in a file of a folder, unpacked where it is packed.
+fn holds(folder: &Path, name: &str) -> io::Result<bool> {
+    let mut left = vec![folder.to_owned()];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            for entry in fs::read_dir(path)? {
+                left.push(entry?.path());
+            }
+        } else if path.is_file() && stands_in(&path, name.as_bytes())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn stands_in(path: &Path, name: &[u8]) -> io::Result<bool> {
+    let file = || -> io::Result<Box<dyn Read + Send>> { Ok(Box::new(File::open(path)?)) };
+    // What is no text that is packed is looked at as it is, and so is what is damaged.
+    if let Ok(reader) = unpack("it", file()?)
+        && let Ok(stands) = stands(reader, name)
+    {
+        return Ok(stands);
+    }
+    stands(file()?, name)
+}
+
+/// Whether a name stands in a stream.
+fn stands(mut stream: impl Read, name: &[u8]) -> io::Result<bool> {
+    if name.is_empty() {
+        return Ok(true);
+    }
+    let mut buffer = vec![0; 256 * 1024 + name.len()];
+    let mut kept = 0;
+    loop {
+        let read = match stream.read(&mut buffer[kept..]) {
+            Ok(0) => return Ok(false),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let end = kept + read;
+        if buffer[..end].windows(name.len()).any(|part| part == name) {
+            return Ok(true);
+        }
+        // The beginning of the name may stand at the end.
+        kept = end.min(name.len() - 1);
+        buffer.copy_within(end - kept..end, 0);
+    }
 }
 
 /// Forgets incidents: the journal says so, then their files go, and then what the journal said of them. It is the only place where entries change: each
@@ -56,14 +142,14 @@ pub fn purge<O: Objects>(
     journal.rewrite(|event| scrub(event, &ids, &bugs))
 }
 
-fn upload_of(opened: &Opened) -> Option<String> {
+pub(crate) fn upload_of(opened: &Opened) -> Option<String> {
     match &opened.input {
         Input::Store => None,
         Input::Logs { upload, .. } | Input::Execution { upload } => Some(upload.clone()),
     }
 }
 
-fn remove(folder: &std::path::Path) -> io::Result<()> {
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -86,5 +172,41 @@ fn scrub(event: &mut Event, ids: &BTreeSet<IncidentId>, bugs: &BTreeSet<u32>) {
         Event::Failed { id, said, .. } if ids.contains(id) => said.clear(),
         Event::Noted { bug, text, .. } if bugs.contains(bug) => FORGOTTEN.clone_into(text),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives few bytes at a time.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let count = self.1.min(to.len());
+            self.0.read(&mut to[..count])
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_is_found_wherever_it_stands(text in "[ab]{0,30}", name in "[ab]{1,5}", at_once in 1_usize..7) {
+            prop_assert_eq!(stands(Slow(text.as_bytes(), at_once), name.as_bytes()).unwrap(), text.contains(&name));
+        }
+    }
+
+    #[test]
+    fn a_name_is_found_in_what_is_packed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        let text = "x".repeat(300_000) + "zebra7" + &"y".repeat(300_000);
+        fs::write(dir.path().join("a/log"), zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+        assert!(holds(dir.path(), "zebra7").unwrap() && !holds(dir.path(), "zebra8").unwrap());
+        fs::write(dir.path().join("b"), "zebra8").unwrap();
+        assert!(holds(dir.path(), "zebra8").unwrap());
+        assert!(!holds(&dir.path().join("none"), "zebra8").unwrap());
     }
 }

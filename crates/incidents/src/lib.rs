@@ -24,6 +24,7 @@ pub mod objects;
 pub mod page;
 pub mod place;
 pub mod replays;
+pub mod retention;
 pub mod sources;
 pub mod tell;
 pub mod text;

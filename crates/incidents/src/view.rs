@@ -163,8 +163,13 @@ impl Filter {
         if let Some(after) = after.and_then(|id| state.incidents().get(&id)) {
             found.retain(|incident| place(incident) > place(after));
         }
-        found.sort_by_key(|incident| place(incident));
         let more = found.len() > limit;
+        if more {
+            // A page of them is put in order, not all.
+            found.select_nth_unstable_by_key(limit, |incident| place(incident));
+            found.truncate(limit);
+        }
+        found.sort_by_key(|incident| place(incident));
         (found.into_iter().take(limit).map(short).collect(), more)
     }
 

@@ -6,4 +6,5 @@ mod disk;
 mod grouping;
 mod interleavings;
 mod on_disk;
+mod room;
 mod storm;

@@ -45,6 +45,8 @@ pub struct Settings {
     pub upload_bytes: u64,
     /// Most bytes to which it may unpack.
     pub unpacked_bytes: u64,
+    /// Most bytes of all that was made of incidents and brought for them; the oldest of the most frequent bugs go first.
+    pub space_bytes: u64,
 }
 
 impl Default for Settings {
@@ -58,6 +60,7 @@ impl Default for Settings {
             system_label: SYSTEM_LABEL.to_owned(),
             upload_bytes: 256 << 20,
             unpacked_bytes: 4 << 30,
+            space_bytes: 20 << 30,
         }
     }
 }

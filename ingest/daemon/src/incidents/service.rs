@@ -14,7 +14,7 @@ use demi_incidents::decide::{Receiver, Seen, Worker, housekeeping};
 use demi_incidents::models::Models;
 use demi_incidents::watch::Watch;
 use demi_incidents::work::{Setup, Turn, Workshop};
-use demi_incidents::{Journal, JournalError, LocalFolder, Place};
+use demi_incidents::{Journal, JournalError, LocalFolder, Place, retention};
 
 use super::config::{IncidentsConfig, ReceiverConfig, Settings};
 use super::{tell, web};
@@ -33,6 +33,8 @@ use crate::tasks::Tasks;
 
 /// How long it is waited where there is nothing to do.
 const PAUSE: Duration = Duration::from_millis(250);
+/// How often it is looked how much room incidents take.
+const ROOM: Duration = Duration::from_secs(300);
 /// First and longest pause after an error.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
@@ -124,6 +126,8 @@ pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, 
     };
     let (of_watch, told, metrics) = (shared.clone(), receivers.clone(), context.metrics.clone());
     part("watch".to_owned(), Box::new(move || Box::new(watching(&of_watch, told.clone(), metrics.clone()))))?;
+    let of_room = shared.clone();
+    part("room".to_owned(), Box::new(move || Box::new(making_room(&of_room))))?;
     for number in 0..wanted.config.settings.at_once {
         let (shared, stop) = (shared.clone(), context.shutdown.clone());
         let setup = setup(wanted, number, receivers.clone())?;
@@ -229,6 +233,24 @@ fn watching(
             metrics.incidents.take(&state);
         }
         Ok(decided.is_some())
+    }
+}
+
+/// Removes what was made of incidents where it takes too much room.
+fn making_room(shared: &Shared) -> impl FnMut() -> Result<bool, String> + Send + use<> {
+    let (mut journal, place) = (shared.part("room"), shared.place.clone());
+    let most = shared.settings.space_bytes;
+    let mut last: Option<std::time::Instant> = None;
+    move || {
+        // All files are looked at.
+        if last.is_none_or(|at| at.elapsed() >= ROOM) {
+            last = Some(std::time::Instant::now());
+            let gone = retention::sweep(&mut journal, &place, most).map_err(|error| error.to_string())?;
+            if gone > 0 {
+                tracing::info!(incidents = gone, "files of incidents were removed to make room");
+            }
+        }
+        Ok(false)
     }
 }
 
