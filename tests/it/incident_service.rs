@@ -618,7 +618,7 @@ fn a_storm_of_records_is_a_few_messages() {
     let examined = 5 + (6..=many).filter(|n| n.is_power_of_two()).count() as u64;
     assert_eq!(stats["work"]["done"], examined, "{stats}");
     let sent = stats["deliveries"]["sent"].as_u64().unwrap();
-    assert!((2..=8).contains(&sent), "{stats}");
+    assert!((1..=8).contains(&sent), "{stats}");
 }
 
 /// From the list to a closed bug in a real browser, on a phone and on a wide screen, in light and dark, with script and without.

@@ -180,6 +180,36 @@ pub fn keep(place: &Place, paths: &[PathBuf]) -> Result<String, NotKept> {
     Ok(name)
 }
 
+/// What was brought, as it was named: a log by itself is a log whatever its name is, and of a folder those files are that have a log's name.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn brought(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let inside = |folder: &Path| -> io::Result<Vec<PathBuf>> {
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+        paths.sort();
+        Ok(paths)
+    };
+    let paths = inside(folder)?;
+    if let [only] = paths.as_slice()
+        && only.is_file()
+    {
+        return Ok(paths);
+    }
+    // Several files have a folder each.
+    let numbered =
+        paths.iter().enumerate().all(|(at, path)| path.is_dir() && path.ends_with(format!("{at:04}")));
+    if !numbered || paths.is_empty() {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(inside(&path)?);
+    }
+    Ok(all)
+}
+
 /// Gives a folder in the making its name, unless one is there.
 fn publish(stage: tempfile::TempDir, parent: &Path, name: &str) -> Result<(), NotKept> {
     let to = parent.join(name);
@@ -275,7 +305,23 @@ mod tests {
         let missing = keep(&place, &[dir.path().join("none")]).unwrap_err();
         assert!(missing.to_string().contains("none"));
         let two = keep(&place, &[log.clone(), log]).unwrap();
-        assert!(place.uploads().join(two).join("0001/a.jsonl").is_file());
+        assert!(place.uploads().join(&two).join("0001/a.jsonl").is_file());
+        // What is built is what was named.
+        let of = |name: &str| -> Vec<String> {
+            let folder = place.uploads().join(name);
+            let inside = |path: &PathBuf| path.strip_prefix(&folder).unwrap().display().to_string();
+            brought(&folder).unwrap().iter().map(inside).collect()
+        };
+        assert_eq!(
+            (of(&first), of(&two)),
+            (vec!["a.jsonl".to_owned()], vec!["0000/a.jsonl".to_owned(), "0001/a.jsonl".to_owned()])
+        );
+        let folder = dir.path().join("logs");
+        for name in ["a.log", "b/c.log"] {
+            fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+            fs::write(folder.join(name), "x\n").unwrap();
+        }
+        assert_eq!(of(&keep(&place, &[folder]).unwrap()), [""]);
     }
 
     /// Zeros that are packed to a thousandth, again and again: more than a disk holds in a file of some kilobytes.

@@ -446,8 +446,10 @@ impl<O: Objects> Attempt<'_, O> {
                 };
             }
             Input::Logs { upload, mapping } => {
-                let logs = self.shop.place.uploads().join(upload);
-                let mut arguments = words(&[&"-q", &"build", &logs]);
+                let logs = crate::uploads::brought(&self.shop.place.uploads().join(upload));
+                let logs = logs.map_err(|error| of_disk(&error))?;
+                let mut arguments = words(&[&"-q", &"build"]);
+                arguments.extend(logs.into_iter().map(OsString::from));
                 let mut from = upload.clone();
                 if let Some(mapping) = mapping {
                     arguments.extend(words(&[&"--mapping", mapping]));
