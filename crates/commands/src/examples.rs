@@ -66,6 +66,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("incident serve", &[("incident serve --store store", "the pages, on this machine")]),
     ("incident show", &[("incident show --store store B-1", "a bug, or an incident")]),
     ("incident split", &[("incident split --store store B-1 I-3", "I-3 is another bug")]),
+    ("incident sweep", &[("incident sweep --store store --space 20GiB", "removes the oldest files")]),
     ("incident unmute", &[("incident unmute --store store B-1", "messages again")]),
     ("incident verify", &[("incident verify --store store", "compares every file with its digest")]),
     ("incident work", &[("incident work --store store", "minimizes what is open")]),
