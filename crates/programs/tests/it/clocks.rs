@@ -139,3 +139,19 @@ fn a_clock_that_brings_nothing_is_silent() {
     assert!(answer.lines.is_empty() && !answer.wakes, "{answer:?}");
     assert!(answer.clock > 50 * SECOND, "{answer:?}");
 }
+
+/// How long the processor worked is no answer that could be given twice.
+#[test]
+fn time_of_the_processor_is_the_clock_of_the_program() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import resource, sys, time\nfor line in sys.stdin:\n    for i in range(100000): pass\n    \
+                used = resource.getrusage(resource.RUSAGE_SELF)\n    \
+                print(used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_nvcsw, time.process_time(), flush=True)\n";
+    let mut process = started(&folder, text);
+    for _ in 0..2 {
+        assert_eq!(lines(&process.deliver("now").unwrap()), ["0.0 0.0 0 0 0.0"]);
+    }
+}

@@ -18,5 +18,6 @@ mod kills;
 mod raft;
 mod registers;
 mod strangers;
+mod threads;
 mod transactions;
 mod workloads;
