@@ -7,7 +7,7 @@ use std::path::Path;
 use demi_schemas::Kind;
 use rayon::prelude::*;
 
-use super::clocks::{self, Clocks};
+use super::clocks;
 use super::counts::Tally;
 use super::header::{
     ActorEntry, BLOCK, CLOCKS, COUNTS, HEADER, INDEX_SCHEMA, INFOS, IndexHeader, LINKS, MATES, ORDERS, RUNS,
@@ -15,7 +15,7 @@ use super::header::{
 };
 use super::info::{Info, Role};
 use super::links::{Link, code};
-use super::logs::Held;
+use super::logs::MemoryLogs;
 use super::seal::IndexDigests;
 use crate::error::LineageError;
 use crate::matching::{Evidence, Matching, Reason};
@@ -248,16 +248,15 @@ fn write_rest(
     })?;
     let mut header = parts.header(runs, all.uncertain, all.alone);
     if header.stride > 0 {
-        let held = Held {
+        let logs = MemoryLogs {
             header: &header,
-            clocks: Clocks::new(&header),
             infos: &infos,
             orders: &parts.order.rank,
             mates: parts.matching.mates(),
             actors: &parts.events.actor,
             causes,
         };
-        match clocks::make(&held, None)? {
+        match clocks::make_of(&logs)? {
             Some(values) => with_file(folder, CLOCKS, |out| out.put_numbers(&values))?,
             None => header.stride = 0,
         }

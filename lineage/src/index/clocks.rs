@@ -1,9 +1,13 @@
 //! Stored clocks: the causal past of some events, each as one number an actor.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use rayon::prelude::*;
+
 use super::header::{CLOCKS, IndexHeader};
+use super::logs::{Held, MemoryLogs};
 use super::pages::Pages;
 use super::sweep::{Limits, Sweep};
 use super::{Index, Logs};
@@ -19,11 +23,41 @@ const WORK: u64 = 4;
 /// The clocks of an index.
 pub(crate) struct Clocks {
     rows: Option<Pages<u32>>,
-    made: std::cell::RefCell<Vec<Option<Rc<[u32]>>>>,
+    made: RefCell<Vec<Option<Rc<[u32]>>>>,
+    places: ClockPlaces,
+    actors: u32,
+}
+
+/// Where clocks are in the logs.
+struct ClockPlaces {
     /// By actor: the number of its first clock.
     first: Vec<u32>,
     stride: u32,
-    actors: u32,
+}
+
+impl ClockPlaces {
+    fn new(header: &IndexHeader, stride: u32) -> ClockPlaces {
+        let mut first = vec![0];
+        let mut sum = 0;
+        for i in 0..header.actors.len() {
+            let end = header.actors.get(i + 1).map_or(header.events, |a| a.first);
+            sum += (end - header.actors[i].first).checked_div(stride).unwrap_or(0);
+            first.push(sum);
+        }
+        ClockPlaces { first, stride }
+    }
+
+    /// How many there are.
+    fn count(&self) -> u32 {
+        self.first.last().copied().unwrap_or(0)
+    }
+
+    /// The place of the last clock of the actor's log before `end`, whether it is there or not.
+    fn before(&self, header: &IndexHeader, actor: usize, end: u32) -> Option<Stored> {
+        let first = header.actors[actor].first;
+        let number = end.saturating_sub(first).checked_div(self.stride).filter(|number| *number > 0)?;
+        Some(Stored { end: first + number * self.stride, row: self.first[actor] + number - 1 })
+    }
 }
 
 /// A stored clock: that of an actor's log before `end`.
@@ -56,27 +90,24 @@ const DENSE: u32 = 8;
 const MOST_WORK: u64 = 200 << 20;
 
 impl Clocks {
-    /// The clocks of an index, none of which is there yet.
-    pub(super) fn new(header: &IndexHeader) -> Clocks {
+    fn new(header: &IndexHeader) -> Clocks {
         Clocks::with_stride(header, header.stride)
     }
 
     fn with_stride(header: &IndexHeader, stride: u32) -> Clocks {
-        let mut first = vec![0];
-        let mut sum = 0;
-        for i in 0..header.actors.len() {
-            let end = header.actors.get(i + 1).map_or(header.events, |a| a.first);
-            sum += (end - header.actors[i].first).checked_div(stride).unwrap_or(0);
-            first.push(sum);
+        let made = RefCell::new(Vec::new());
+        Clocks {
+            rows: None,
+            made,
+            places: ClockPlaces::new(header, stride),
+            actors: header.actors.len() as u32,
         }
-        let made = std::cell::RefCell::new(Vec::new());
-        Clocks { rows: None, made, first, stride, actors: header.actors.len() as u32 }
     }
 
     /// Opens the clocks of an index.
     pub(crate) fn open(folder: &Path, header: &IndexHeader) -> Result<Clocks, LineageError> {
         let mut clocks = Clocks::new(header);
-        let numbers = clocks.first.last().copied().unwrap_or(0).checked_mul(clocks.actors);
+        let numbers = clocks.places.count().checked_mul(clocks.actors);
         let path: PathBuf = folder.join(CLOCKS);
         let Some(numbers) = numbers else {
             return Err(LineageError::Index { path, reason: "too many clocks".into() });
@@ -89,11 +120,10 @@ impl Clocks {
 
     /// The last clock of the actor's log before `end`.
     pub(crate) fn before(&self, header: &IndexHeader, actor: usize, end: u32) -> Option<Stored> {
-        let first = header.actors[actor].first;
-        let number = end.saturating_sub(first).checked_div(self.stride)?;
-        let row = (self.first[actor] + number).checked_sub(1)?;
+        let stored = self.places.before(header, actor, end)?;
+        let row = stored.row;
         let known = self.rows.is_some() || self.made.borrow().get(row as usize).is_some_and(Option::is_some);
-        (number > 0 && known).then_some(Stored { end: first + number * self.stride, row })
+        known.then_some(stored)
     }
 
     /// By actor, how many of its events are in the past.
@@ -126,11 +156,11 @@ impl<'a> GrownFrom<'a> {
 ///
 /// They are made in the order of the linear extension, each from those before it. Those of `grown_from` are taken over.
 pub(crate) fn make(
-    index: &impl Logs,
+    index: &Index,
     grown_from: Option<GrownFrom<'_>>,
 ) -> Result<Option<Vec<u32>>, LineageError> {
-    let (header, clocks) = (index.header(), index.clocks());
-    let count = clocks.first.last().copied().unwrap_or(0);
+    let (header, clocks) = (&index.header, &index.clocks);
+    let count = clocks.places.count();
     if count == 0 {
         return Ok(None);
     }
@@ -139,19 +169,21 @@ pub(crate) fn make(
     let mut known = vec![0; header.actors.len()];
     for (old, actors) in grown_from.iter().map(|g| (&g.index.clocks, g.actors)) {
         for (of, &actor) in actors.iter().enumerate() {
-            for row in old.first[of]..old.first[of + 1] {
+            for row in old.places.first[of]..old.places.first[of + 1] {
                 // Of an actor that is new nothing was in the past.
                 let mut values = vec![0; header.actors.len()];
                 let counts = old.row(Stored { end: 0, row })?;
                 counts.iter().zip(actors).for_each(|(count, &place)| values[place] = *count);
-                clocks.made.borrow_mut()[(clocks.first[actor] + known[actor]) as usize] = Some(values.into());
+                clocks.made.borrow_mut()[(clocks.places.first[actor] + known[actor]) as usize] =
+                    Some(values.into());
                 known[actor] += 1;
             }
         }
     }
     for (actor, known) in known.into_iter().enumerate() {
-        for i in clocks.first[actor] + known..clocks.first[actor + 1] {
-            let end = header.actors[actor].first + (i - clocks.first[actor] + 1) * clocks.stride;
+        for i in clocks.places.first[actor] + known..clocks.places.first[actor + 1] {
+            let end =
+                header.actors[actor].first + (i - clocks.places.first[actor] + 1) * clocks.places.stride;
             places.push((index.order(end - 1)?, i, actor, end));
         }
     }
@@ -162,8 +194,83 @@ pub(crate) fn make(
     Ok(Some(made.into_iter().flatten().flat_map(|row| row.to_vec()).collect()))
 }
 
+/// Clocks of logs in memory, as far as they were made.
+pub(super) struct Made<'a> {
+    places: &'a ClockPlaces,
+    rows: &'a [Option<Box<[u32]>>],
+    /// The clocks that were looked for and were not there.
+    missed: RefCell<Vec<u32>>,
+}
+
+impl Made<'_> {
+    /// The last clock of the actor's log before `end`.
+    pub(super) fn before(&self, header: &IndexHeader, actor: usize, end: u32) -> Option<Stored> {
+        let stored = self.places.before(header, actor, end)?;
+        if self.rows[stored.row as usize].is_none() {
+            self.missed.borrow_mut().push(stored.row);
+            return None;
+        }
+        Some(stored)
+    }
+
+    /// By actor, how many of its events are in the past.
+    pub(super) fn row(&self, stored: Stored) -> &[u32] {
+        self.rows[stored.row as usize].as_deref().unwrap_or_default()
+    }
+}
+
+/// Clocks that are made beside each other.
+const BESIDE: usize = 8;
+
+/// [`make`] of logs in memory, on all cores. What is made, and whether, is the same as one after the other: a clock that lacked one
+/// beside it is made again.
+pub(super) fn make_of(logs: &MemoryLogs<'_>) -> Result<Option<Vec<u32>>, LineageError> {
+    let header = logs.header;
+    let clocks = ClockPlaces::new(header, header.stride);
+    let count = clocks.count();
+    if count == 0 {
+        return Ok(None);
+    }
+    let mut places: Vec<(u32, u32, usize, u32)> = Vec::with_capacity(count as usize);
+    for (actor, log) in header.actors.iter().enumerate() {
+        for row in clocks.first[actor]..clocks.first[actor + 1] {
+            let end = log.first + (row - clocks.first[actor] + 1) * clocks.stride;
+            places.push((logs.orders[end as usize - 1], row, actor, end));
+        }
+    }
+    places.sort_unstable();
+    let mut rows: Vec<Option<Box<[u32]>>> = vec![None; count as usize];
+    // The clock, how many deliveries were visited for it, and which clocks were not there.
+    let one = |rows: &[Option<Box<[u32]>>], (actor, end): (usize, u32)| {
+        let held = Held { logs, made: Made { places: &clocks, rows, missed: RefCell::default() } };
+        let mut sweep = Sweep::new(&held, Limits::default());
+        sweep.add_prefix(actor, held.chain_end(actor, end)?)?;
+        sweep.run()?;
+        let ends = sweep.ends().iter().zip(&header.actors);
+        let clock: Box<[u32]> = ends.map(|(end, a)| end - a.first).collect();
+        let visited = sweep.visited();
+        Ok::<_, LineageError>((clock, visited, held.made.missed.into_inner()))
+    };
+    let (mut visited, most) = (0, WORK * u64::from(header.events));
+    for beside in places.chunks(BESIDE) {
+        let made: Vec<_> = beside.par_iter().map(|&(_, _, actor, end)| one(&rows, (actor, end))).collect();
+        for (at, (made, &(_, row, actor, end))) in made.into_iter().zip(beside).enumerate() {
+            let mut made = made?;
+            if beside[..at].iter().any(|(_, before, ..)| made.2.contains(before)) {
+                made = one(&rows, (actor, end))?;
+            }
+            visited += made.1;
+            if visited > most {
+                return Ok(None);
+            }
+            rows[row as usize] = Some(made.0);
+        }
+    }
+    Ok(Some(rows.into_iter().flatten().flat_map(Vec::from).collect()))
+}
+
 /// Makes clocks: by place in the linear extension, number, actor, and end of the part of its log. Says whether all were made with so many visits.
-fn fill(index: &impl Logs, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Result<bool, LineageError> {
+fn fill(index: &Index, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Result<bool, LineageError> {
     places.sort_unstable();
     let mut visited = 0;
     for (_, row, actor, end) in places {
@@ -174,8 +281,8 @@ fn fill(index: &impl Logs, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -
         if visited > most {
             return Ok(false);
         }
-        let ends = sweep.ends().iter().zip(&index.header().actors);
-        index.clocks().made.borrow_mut()[row as usize] = Some(ends.map(|(end, a)| end - a.first).collect());
+        let ends = sweep.ends().iter().zip(&index.header.actors);
+        index.clocks.made.borrow_mut()[row as usize] = Some(ends.map(|(end, a)| end - a.first).collect());
     }
     Ok(true)
 }
@@ -193,8 +300,8 @@ impl Index {
         let clocks = Clocks::with_stride(header, stride);
         let mut places = Vec::new();
         for (actor, log) in header.actors.iter().enumerate() {
-            for row in clocks.first[actor]..clocks.first[actor + 1] {
-                let end = log.first + (row - clocks.first[actor] + 1) * stride;
+            for row in clocks.places.first[actor]..clocks.places.first[actor + 1] {
+                let end = log.first + (row - clocks.places.first[actor] + 1) * stride;
                 places.push((self.order(end - 1)?, row, actor, end));
             }
         }
@@ -203,5 +310,41 @@ impl Index {
         // Those that were made are of use, whether all were or not.
         fill(self, places, 2 * numbers)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use demi_common::sealed::SealedFile;
+
+    use super::*;
+    use crate::generate::{Generator, Mix, write_store_file};
+    use crate::index::INDEX_FOLDER;
+    use crate::{BuildOptions, ViolationSpec, build};
+
+    #[test]
+    fn clocks_made_beside_each_other_are_those_made_one_after_the_other() {
+        let mut some = false;
+        for (seed, actors, events) in [(1, 2, 9_000), (2, 5, 30_000), (3, 17, 30_000), (4, 25, 40_000)] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("events.parquet");
+            let mix = Mix { seed, actors, events, ..Mix::default() };
+            write_store_file(&file, Generator::new(&mix).map(|generated| generated.record)).unwrap();
+            let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
+            let out = dir.path().join("exec");
+            build(&[SealedFile::beside(&file).unwrap()], &options, &out, &mut |_| {}).unwrap();
+            let folder = out.join(INDEX_FOLDER);
+            let mut index = Index::open(&folder).unwrap();
+            index.header.stride = stride(index.header.events, index.header.actors.len());
+            assert!(index.header.stride > 0, "too few events of {actors} actors");
+            index.clocks = Clocks::new(&index.header);
+            let made = make(&index, None).unwrap();
+            let stored = std::fs::read(folder.join(CLOCKS)).ok();
+            let bytes =
+                made.map(|all| all.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>());
+            assert!(bytes == stored, "{actors} actors");
+            some |= stored.is_some();
+        }
+        assert!(some, "clocks are made of none");
     }
 }

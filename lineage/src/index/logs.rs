@@ -4,7 +4,7 @@ use std::ops::{Deref, Range};
 use std::rc::Rc;
 
 use super::Index;
-use super::clocks::Clocks;
+use super::clocks::{Made, Stored};
 use super::header::{BLOCK, IndexHeader};
 use super::info::{Info, Role};
 use super::links::{self, Link};
@@ -19,11 +19,19 @@ pub(crate) trait Logs {
     where
         Self: 'a;
 
+    /// A clock.
+    type Clock<'a>: Deref<Target = [u32]>
+    where
+        Self: 'a;
+
     /// What there is.
     fn header(&self) -> &IndexHeader;
 
-    /// The stored clocks.
-    fn clocks(&self) -> &Clocks;
+    /// The last clock of the actor's log before `end`.
+    fn clock_before(&self, actor: usize, end: u32) -> Option<Stored>;
+
+    /// By actor, how many of its events are in the past.
+    fn clock(&self, stored: Stored) -> Result<Self::Clock<'_>, LineageError>;
 
     /// What the events of a block are.
     fn infos_of(&self, block: u32) -> Result<Self::Infos<'_>, LineageError>;
@@ -64,13 +72,18 @@ pub(crate) trait Logs {
 
 impl Logs for Index {
     type Infos<'a> = Rc<[u8]>;
+    type Clock<'a> = Rc<[u32]>;
 
     fn header(&self) -> &IndexHeader {
         &self.header
     }
 
-    fn clocks(&self) -> &Clocks {
-        &self.clocks
+    fn clock_before(&self, actor: usize, end: u32) -> Option<Stored> {
+        self.clocks.before(&self.header, actor, end)
+    }
+
+    fn clock(&self, stored: Stored) -> Result<Rc<[u32]>, LineageError> {
+        self.clocks.row(stored)
     }
 
     fn infos_of(&self, block: u32) -> Result<Rc<[u8]>, LineageError> {
@@ -108,9 +121,8 @@ impl Logs for Index {
 }
 
 /// Logs in memory. All numbers of events are those of events that are there.
-pub(crate) struct Held<'a> {
+pub(super) struct MemoryLogs<'a> {
     pub(super) header: &'a IndexHeader,
-    pub(super) clocks: Clocks,
     /// By event.
     pub(super) infos: &'a [u8],
     /// By event.
@@ -123,39 +135,53 @@ pub(crate) struct Held<'a> {
     pub(super) causes: &'a [Link],
 }
 
+/// Logs in memory, with the clocks that were made of them so far.
+pub(super) struct Held<'a> {
+    pub(super) logs: &'a MemoryLogs<'a>,
+    pub(super) made: Made<'a>,
+}
+
 impl Logs for Held<'_> {
     type Infos<'a>
         = &'a [u8]
     where
         Self: 'a;
+    type Clock<'a>
+        = &'a [u32]
+    where
+        Self: 'a;
 
     fn header(&self) -> &IndexHeader {
-        self.header
+        self.logs.header
     }
 
-    fn clocks(&self) -> &Clocks {
-        &self.clocks
+    fn clock_before(&self, actor: usize, end: u32) -> Option<Stored> {
+        self.made.before(self.logs.header, actor, end)
+    }
+
+    fn clock(&self, stored: Stored) -> Result<&[u32], LineageError> {
+        Ok(self.made.row(stored))
     }
 
     fn infos_of(&self, block: u32) -> Result<&[u8], LineageError> {
         let first = (block * BLOCK) as usize;
-        Ok(&self.infos[first..self.infos.len().min(first + BLOCK as usize)])
+        Ok(&self.logs.infos[first..self.logs.infos.len().min(first + BLOCK as usize)])
     }
 
     fn info(&self, event: u32) -> Result<Info, LineageError> {
-        Ok(Info(self.infos[event as usize]))
+        Ok(Info(self.logs.infos[event as usize]))
     }
 
     fn order(&self, event: u32) -> Result<u32, LineageError> {
-        Ok(self.orders[event as usize])
+        Ok(self.logs.orders[event as usize])
     }
 
     fn mate(&self, event: u32) -> Result<Option<u32>, LineageError> {
-        Ok(Some(self.mates[event as usize]).filter(|mate| *mate != NONE))
+        Ok(Some(self.logs.mates[event as usize]).filter(|mate| *mate != NONE))
     }
 
     fn actor_of(&self, event: u32) -> usize {
-        self.actors[event as usize] as usize
+        self.logs.actors[event as usize] as usize
     }
 
     fn each_cause(
@@ -170,7 +196,7 @@ impl Logs for Held<'_> {
             f(ExplicitCause::of(cause, info.reason(), info.is_certain()))?;
         }
         if info.is_linked() {
-            for (cause, how) in links::of(self.causes, event) {
+            for (cause, how) in links::of(self.logs.causes, event) {
                 f(ExplicitCause::of(cause, how.reason, how.certain))?;
             }
         }

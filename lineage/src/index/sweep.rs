@@ -167,14 +167,14 @@ impl<'a, L: Logs> Sweep<'a, L> {
     fn wait(&mut self, actor: usize, below: u32, floor: u32) -> Result<(), LineageError> {
         self.waiting[actor] = NONE;
         let header = self.index.header();
-        let stored = if self.clocks { self.index.clocks().before(header, actor, below) } else { None };
+        let stored = if self.clocks { self.index.clock_before(actor, below) } else { None };
         let stop = stored.map_or(header.actors[actor].first, |s| s.end());
         let found = self.delivery_before(actor, below, stop)?;
         if let Some((event, order)) = found {
             self.waiting[actor] = event;
             self.heap.push((order, actor as u32, event));
         } else if let Some(stored) = stored.filter(|s| s.end() > floor || below <= floor) {
-            let row = self.index.clocks().row(stored)?;
+            let row = self.index.clock(stored)?;
             for (other, &count) in row.iter().enumerate() {
                 let end = header.actors[other].first.saturating_add(count);
                 if end > header.events_of(other).end {
