@@ -12,6 +12,7 @@ mod bad_index;
 mod bad_input;
 mod clocks;
 mod common;
+mod cores;
 mod corpus;
 mod doubt;
 mod export;
