@@ -38,6 +38,7 @@ mod incidents;
 mod incomplete;
 mod infer;
 mod ingest;
+mod json_forms;
 mod logging_layer;
 mod main_job;
 mod minimize_options;

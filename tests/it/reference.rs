@@ -61,15 +61,13 @@ fn below(help: &str) -> Vec<String> {
         .collect()
 }
 
-fn command_pages(command: &[String], page: &mut String) -> usize {
+/// Calls `f` with each command and its help: one, and then those below it.
+pub fn commands(command: &[String], f: &mut impl FnMut(&[String], &str)) {
     let text = help(command);
-    let name = [&["demi-lineage".to_owned()], command].concat().join(" ");
-    writeln!(page, "\n## {name}\n\n```text\n{}\n```", text.trim_end()).unwrap();
-    let mut count = 1;
+    f(command, &text);
     for next in below(&text) {
-        count += command_pages(&[command, &[next]].concat(), page);
+        commands(&[command, &[next]].concat(), f);
     }
-    count
 }
 
 #[test]
@@ -77,7 +75,12 @@ fn the_reference_has_every_command() {
     let mut page = String::from(
         "# Commands\n\nWhat `--help` says of each command. This page is made of the program by a test.\n",
     );
-    let count = command_pages(&[], &mut page);
+    let mut count = 0;
+    commands(&[], &mut |command, help| {
+        let name = [&["demi-lineage".to_owned()], command].concat().join(" ");
+        writeln!(page, "\n## {name}\n\n```text\n{}\n```", help.trim_end()).unwrap();
+        count += 1;
+    });
     assert!(count > 45, "{count} commands");
     for known in ["demi-lineage ingest restore", "demi-lineage query past", "demi-lineage incident work"] {
         assert!(page.contains(&format!("\n## {known}\n")), "{known}");

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use assert_cmd::Command;
 
-const SCHEDULE: &str = concat!(
+pub const SCHEDULE: &str = concat!(
     r#"{"format":"demi-threads/1","test":"bank","shuttle":"0.9.10","failure":{"kind":"panic","task":"main","message":"a <deposit> is lost","#,
     r#""at":"src/bank.rs:14:5"},"preemptions":1,"least":true,"executions":9,"steps":9,"tasks":[["main",""],["task 1","1"],["task 2","2"]]}"#,
     "\n",
