@@ -116,6 +116,81 @@ pub fn store_deleted() -> SchemaRef {
     ])
 }
 
+/// The `lineage_actors` table of the store: a number for each actor of all systems, and for each event outside its log's order that has causes
+/// of its own, which counts as a log with one event (`alone`; `incarnation` and `seq` name it).
+///
+/// `last_ord` is the position of the log's last event, `block` the size of its system's blocks. `outside` counts the log's events outside its order, and
+/// `by_name` says whether its positions are in the order of incarnations and sequence numbers. `messages` and `digest` tell whether what was written
+/// of the log still holds.
+#[must_use]
+pub fn store_lineage_actors() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        long("number", false),
+        text("actor", false),
+        Field::new("alone", DataType::Boolean, false),
+        Field::new("incarnation", DataType::Int32, false),
+        long("seq", false),
+        long("last_ord", false),
+        long("block", false),
+        long("outside", false),
+        Field::new("by_name", DataType::Boolean, false),
+        long("bucket", false),
+        long("messages", false),
+        long("digest", false),
+    ])
+}
+
+/// The `lineage_runs` table of the store: the positions `ord` to `ord + n - 1` of the log `number` are the events `seq` to `seq + n - 1` of an
+/// incarnation.
+#[must_use]
+pub fn store_lineage_runs() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        long("bucket", false),
+        long("number", false),
+        long("ord", false),
+        Field::new("incarnation", DataType::Int32, false),
+        long("seq", false),
+        long("n", false),
+    ])
+}
+
+/// The `lineage_messages` table of the store: position `sp` of log `sa` happens before position `rp` of log `ra`. `key` is `ra * 2^32 + rp / block`, by which
+/// the rows are sorted.
+///
+/// `alone` says that the earlier event stands outside its log's order, so that nothing else of that log is before the later one. `certain` says that no other match is
+/// possible, and `message` is false where clocks, parents or links tell the edge.
+#[must_use]
+pub fn store_lineage_messages() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        long("bucket", false),
+        long("key", false),
+        long("ra", false),
+        long("rp", false),
+        long("sa", false),
+        long("sp", false),
+        Field::new("alone", DataType::Boolean, false),
+        Field::new("certain", DataType::Boolean, false),
+        Field::new("message", DataType::Boolean, false),
+    ])
+}
+
+/// The `lineage_checkpoints` table of the store: before the block of `key`, the log `ra` has heard of the position `sp` of log `sa` and of none behind it, by
+/// edges of its own.
+#[must_use]
+pub fn store_lineage_checkpoints() -> SchemaRef {
+    schema(vec![
+        text("system", false),
+        long("bucket", false),
+        long("key", false),
+        long("ra", false),
+        long("sa", false),
+        long("sp", false),
+    ])
+}
+
 /// `events.parquet` of an execution: every event, whether it was kept and why, and its happens-before depth
 /// (length of the longest chain of events that ends in it, from 1). `order` is its rank in the linear extension
 /// over all events, from 1. `reason` says why an event was kept (`affected`, `past`, `handler`, `violation`) or left

@@ -7,6 +7,7 @@ mod commit_sum;
 mod compact;
 mod copies;
 mod durable;
+pub mod lineage;
 mod open;
 mod partition;
 mod table;
@@ -35,6 +36,7 @@ use open::{Place, check_version, is_table};
 
 pub use backup::{Copied, back_up, restore};
 pub use compact::{SmallFiles, merge, vacuum};
+pub use deltalake_core::kernel::Remove as Removed;
 pub use table::{Gone, TableWriter, table_error};
 
 const EVENTS: &str = "events";
@@ -244,8 +246,13 @@ impl Store {
     /// Keeps other processes from loading into the system as long as the file given back is open.
     pub fn lock(&self, system: &str) -> Result<File, StoreError> {
         check_system_name(system)?;
+        let name = format!("{:016x}.lock", xxhash_rust::xxh3::xxh3_64(system.as_bytes()));
+        self.lock_file(self.dir.join("locks").join(name), system)
+    }
+
+    /// Locks a file, and waits a moment for who has it.
+    fn lock_file(&self, path: PathBuf, what: &str) -> Result<File, StoreError> {
         let folder = self.dir.join("locks");
-        let path = folder.join(format!("{:016x}.lock", xxhash_rust::xxh3::xxh3_64(system.as_bytes())));
         let file = fs::create_dir_all(&folder).and_then(|()| files::lock_file(&path));
         let file =
             file.map_err(|source| StoreError::Io { path: path.clone(), action: "make this file", source })?;
@@ -260,7 +267,7 @@ impl Store {
                 Err(fs::TryLockError::WouldBlock) => {}
             }
         }
-        Err(StoreError::Busy { dir: self.dir.display().to_string(), system: system.to_owned() })
+        Err(StoreError::Busy { dir: self.dir.display().to_string(), system: what.to_owned() })
     }
 
     fn files_of(&self, table: &DeltaTable, name: &str, system: &str) -> Result<Vec<SealedFile>, StoreError> {

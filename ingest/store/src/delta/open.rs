@@ -77,6 +77,13 @@ impl Place<'_> {
         opened.map_err(|e| table_error(&self.store.display().to_string(), "open the store's tables", e))
     }
 
+    /// Opens the table as it was at a version.
+    pub(super) fn at_version(&self, runtime: &Runtime, version: u64) -> Result<DeltaTable, StoreError> {
+        let dir = self.store.join(self.table);
+        let opened = runtime.block_on(async { self.builder(&dir)?.with_version(version).load().await });
+        opened.map_err(|e| table_error(&self.store.display().to_string(), "open an earlier version of the events", e))
+    }
+
     fn builder(&self, dir: &Path) -> DeltaResult<DeltaTableBuilder> {
         let text = dir.to_str().ok_or_else(|| {
             DeltaTableError::InvalidTableLocation(format!("{} is not valid Unicode", dir.display()))

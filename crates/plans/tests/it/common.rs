@@ -1,0 +1,121 @@
+//! Stores of generated systems, and the engines that this machine has.
+
+use std::path::{Path, PathBuf};
+
+use demi_formats::{Source, Sources};
+use demi_lineage::generate::{Generator, Mix};
+use demi_lineage::query::Query;
+use demi_plans::{Dialect, Engine, PlanError, Process, Refreshed};
+use demi_schemas::EventRecord;
+use demi_store::{LoadOptions, Store};
+use tempfile::TempDir;
+
+/// A store, and where its orders are.
+pub struct Made {
+    pub folder: TempDir,
+    pub store: Store,
+}
+
+impl Made {
+    /// An empty store.
+    pub fn new() -> Made {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path().join("store")).unwrap();
+        Made { folder, store }
+    }
+
+    /// A store of one system, `s`, with its tables of lineage.
+    pub fn of(records: &[EventRecord]) -> Made {
+        let mut made = Made::new();
+        made.load("s", records);
+        made.refresh("s", false);
+        made
+    }
+
+    /// Loads records into a system.
+    pub fn load(&mut self, system: &str, records: &[EventRecord]) {
+        let mut text = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut text, record).unwrap();
+            text.push(b'\n');
+        }
+        let source = Source::stream("log", Box::new(std::io::Cursor::new(text)));
+        demi_store::load(&mut self.store, Sources(vec![source]), &LoadOptions::new(system), |_| {}).unwrap();
+    }
+
+    /// The order of a system's events.
+    pub fn query(&self, system: &str) -> Query {
+        let order = self.folder.path().join("orders").join(system);
+        let files = self.store.event_files(system).unwrap();
+        demi_lineage::query::refresh(&files, system, &order, &mut |_| {}).unwrap();
+        Query::open(&order, false).unwrap()
+    }
+
+    /// Brings the tables of lineage up to date.
+    pub fn refresh(&self, system: &str, rebuild: bool) -> Refreshed {
+        let query = self.query(system);
+        demi_plans::refresh(&self.store, system, &query, self.store.version(), rebuild).unwrap()
+    }
+
+    pub fn scratch(&self) -> TempDir {
+        tempfile::tempdir_in(self.folder.path()).unwrap()
+    }
+}
+
+/// The records of a generated system.
+pub fn generated(mix: &Mix) -> Vec<EventRecord> {
+    Generator::new(mix).map(|event| event.record).collect()
+}
+
+fn python() -> PathBuf {
+    std::env::var_os("DEMI_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from)
+}
+
+/// Whether this machine's Python has the package of an engine. Says so where it has not.
+pub fn has(dialect: Dialect) -> bool {
+    let package = if dialect == Dialect::Spark { "pyspark" } else { dialect.name() };
+    let import = format!("import {package}");
+    let tried = std::process::Command::new(python()).args(["-c", &import]).output();
+    let there = tried.is_ok_and(|tried| tried.status.success())
+        && (dialect != Dialect::Spark || std::env::var_os("DEMI_SPARK").is_some());
+    if !there {
+        println!("skipped: no {package} in this Python (set DEMI_PYTHON, and DEMI_SPARK=1 for Spark)");
+    }
+    there
+}
+
+/// An engine that this machine has.
+pub fn engine(dialect: Dialect) -> Result<Box<dyn Engine>, PlanError> {
+    Ok(Box::new(Process::start(dialect, None, Path::new(&python()))?))
+}
+
+/// The engines that this machine has, by their dialects.
+pub fn engines() -> Vec<Box<dyn Engine>> {
+    let all = [Dialect::DuckDb, Dialect::DataFusion, Dialect::Spark];
+    all.into_iter().filter(|dialect| has(*dialect)).map(|dialect| engine(dialect).unwrap()).collect()
+}
+
+/// The recorded executions, where they are.
+pub fn corpus() -> Vec<PathBuf> {
+    let near = [
+        std::env::var_os("DEMI_CORPUS").map(PathBuf::from),
+        Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")),
+        Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/corpus")),
+    ];
+    let Some(found) = near.into_iter().flatten().map(|path| path.join("demi")).find(|path| path.is_dir()) else {
+        println!("skipped: no recordings (set DEMI_CORPUS)");
+        return Vec::new();
+    };
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(found).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+/// The records of a recorded execution.
+pub fn recorded(case: &Path) -> Vec<EventRecord> {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(case.join("logs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let texts: Vec<String> = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    texts.iter().flat_map(|text| text.lines()).map(|line| EventRecord::parse(line.as_bytes()).unwrap()).collect()
+}
