@@ -36,6 +36,9 @@ enum Command {
     Ingest(commands::ingest::IngestCommand),
     /// Compute what happened before what, and keep what led to the violation.
     Build(commands::build::BuildArgs),
+    /// Keep the tables in which engines of relational plans find causal pasts.
+    #[command(subcommand)]
+    Lineage(commands::lineage::LineageCommand),
     /// Answer questions about the order: what happened before what, what was in flight, how one event led
     /// to another.
     Query(commands::query::QueryArgs),
@@ -86,6 +89,7 @@ fn dispatch(command: Command, models: &IncludedModels, ui: &ui::Ui) -> commands:
     match command {
         Command::Ingest(command) => commands::ingest::run(command, ui),
         Command::Build(args) => commands::build::run(args, ui),
+        Command::Lineage(command) => commands::lineage::run(&command, ui),
         Command::Query(args) => commands::query::run(args, ui),
         Command::Infer(args) => commands::infer::run(&args, ui),
         Command::Check(args) => commands::check::run(&args, ui),

@@ -217,6 +217,28 @@ pub struct StampCheck {
     pub contradictions: Vec<Contradiction>,
 }
 
+/// How an engine found the causal past that an execution was built of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanSummary {
+    /// The engine.
+    pub engine: String,
+    /// The version of the store's events that the past is of.
+    pub events_version: u64,
+    /// Rounds on the engine.
+    pub rounds: u32,
+    /// Who ended them: `rounds`, or the `driver` with what it fetched.
+    pub closed_by: String,
+    /// Messages that the driver fetched to end them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fetched: u64,
+    /// Rows that the engine read of its tables, where it counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_read: Option<u64>,
+    /// Bytes that it read of files, where it counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_read: Option<u64>,
+}
+
 /// What `build` writes to `EXEC/summary.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildSummary {
@@ -258,6 +280,9 @@ pub struct BuildSummary {
     pub channels_in_order: bool,
     /// Happens-before depth of the longest chain.
     pub depth: u64,
+    /// The engine's part, where one found the causal past: only that was read then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanSummary>,
     /// What should be known before trusting the result.
     pub warnings: Vec<String>,
     /// The part of the system's events that it was built of; absent where it was built of all.

@@ -1,6 +1,7 @@
 //! `demi-lineage build`: partial order, violation, causal past, execution.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use demi_lineage::window::Window;
@@ -12,6 +13,8 @@ use demi_schemas::summary::{
 use demi_store::Quarantined;
 
 use super::Outcome;
+use super::engine::{self, EngineArgs, ExplainArgs};
+use super::built::Built;
 use super::incomplete::Incomplete;
 use super::logs::LogArgs;
 use demi_commands::ui::Ui;
@@ -37,7 +40,7 @@ pub struct BuildArgs {
     #[arg(long, value_enum, default_value_t = Rule::Inclusive)]
     rule: Rule,
     /// The folder to write the execution to; an older execution there is replaced.
-    #[arg(long, value_name = "EXEC")]
+    #[arg(long, value_name = "EXEC", required_unless_present = "explain_sql", default_value = "", hide_default_value = true)]
     out: PathBuf,
     /// Write a copy of all records to events.parquet and messages.parquet, in order, for other tools. By default the execution refers to the files of
     /// the store through hard links, so that a merge or deletion in the store does not affect it.
@@ -50,6 +53,10 @@ pub struct BuildArgs {
     /// two actors. By default only the figures are printed.
     #[arg(long)]
     check_stamps: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    explain: ExplainArgs,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
@@ -95,6 +102,9 @@ enum Rule {
 
 /// Runs `build`.
 pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
+    if args.explain.slice(ui)? {
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = BuildOptions {
         violation: args.violation.clone().unwrap_or_default(),
         copy: args.copy,
@@ -105,6 +115,9 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
         ..BuildOptions::default()
     };
     if !args.logs.logs.is_empty() {
+        if args.engine.elsewhere().is_some() {
+            return Err("an engine finds causal pasts in a store: name one with --store".into());
+        }
         return of_logs(&args, options, ui);
     }
     let store = args.store.clone().or_else(|| std::env::var_os("DEMI_STORE").map(PathBuf::from));
@@ -114,18 +127,28 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
     if args.logs.says_how() {
         return Err("a mapping is for logs: the records of a store were mapped when they were loaded".into());
     }
-    let built = super::built::build(
-        &store,
-        args.system.as_deref(),
-        options,
-        &args.window.window()?,
-        args.refuse_incomplete,
-        &args.out,
-        ui,
-    )?;
+    let window = args.window.window()?;
+    let refuse = args.refuse_incomplete;
+    let built = match args.engine.elsewhere() {
+        Some(_) if !window.is_everything() => {
+            return Err("an engine finds the whole causal past: a window is for the local engine".into());
+        }
+        Some(_) => on_engine(&args, &store, options, ui)?,
+        None => super::built::build(&store, args.system.as_deref(), options, &window, refuse, &args.out, ui)?,
+    };
     built.note(&args.out);
     tell(&args, &built.summary, None, built.quarantined, ui)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Builds an execution of the causal past that an engine finds. It refers to a file of these events that is its own.
+fn on_engine(args: &BuildArgs, store: &Path, mut options: BuildOptions, ui: &Ui) -> Result<Built, Box<dyn Error>> {
+    let beside = args.out.parent().filter(|parent| parent.is_dir()).unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new().prefix(".demi-plans-").tempdir_in(beside)?;
+    let (system, violation) = (args.system.as_deref(), options.violation.clone());
+    let files = engine::fetch(&args.engine, store, system, &violation, scratch.path(), &mut options, ui)?;
+    let files = files.into_iter().map(Into::into).collect();
+    super::built::build_of(store, files, options, args.refuse_incomplete, &args.out, ui)
 }
 
 /// Builds an execution of logs. It refers to a file of their events that is its own.
@@ -153,7 +176,7 @@ fn tell(
     read: Option<&str>,
     quarantined: Vec<Quarantined>,
     ui: &Ui,
-) -> Result<(), Box<dyn std::error::Error>> {
+) -> Result<(), Box<dyn Error>> {
     if args.json {
         ui.json(summary)?;
     } else {
@@ -269,8 +292,19 @@ fn describe(s: &BuildSummary, out: &str) -> String {
             format!("edges besides messages: {clocks} by vector clocks, {spans} by spans\n")
         }
     };
+    let plan = s.plan.as_ref().map_or_else(String::new, |plan| {
+        let counted = |n: Option<u64>, what: &str| n.map_or_else(String::new, |n| format!(", {n} {what} read"));
+        let by = if plan.closed_by == "driver" { format!(", then {} messages fetched", plan.fetched) } else { String::new() };
+        format!(
+            "past found by {} in {} rounds{by}{}{}\n",
+            plan.engine,
+            plan.rounds,
+            counted(plan.rows_read, "rows"),
+            counted(plan.bytes_read, "bytes")
+        )
+    });
     format!(
-        "{}: {} events, {} deliveries, longest chain {}\n\
+        "{plan}{}: {} events, {} deliveries, longest chain {}\n\
          messages: {} matched; unmatched: {} in flight, {} lost, {} sender missing, {} duplicate, {} from outside; channels {order}\n\
          {edges}{}{}{violation}\n\
          kept {} of {} deliveries ({} of {} events)\n\

@@ -113,6 +113,28 @@ pub fn build(
     Ok(Built { summary: result?, quarantined, store })
 }
 
+/// Builds an execution of files that hold a past of a system of a store.
+pub fn build_of(
+    place: &Path,
+    files: Vec<SealedFile>,
+    mut options: BuildOptions,
+    refuse_incomplete: bool,
+    out: &Path,
+    ui: &Ui,
+) -> Result<Built, Box<dyn Error>> {
+    let store = Store::open(place)?;
+    let quarantined = quarantined(&store, Some(&options.system))?;
+    if refuse_incomplete {
+        Incomplete::of_store(&store, &options.system)?.refuse()?;
+    }
+    options.backwards = backward_stamps(&store, &options.system)?;
+    let bar = ui.progress();
+    let mut say = |stage: &str| bar.set_message(stage.to_owned());
+    let result = super::find::build(&files, &options, out, &mut say);
+    bar.finish_and_clear();
+    Ok(Built { summary: result?, quarantined, store })
+}
+
 /// Reads the files of a system. Who loses one of them to a daemon that merged it away and removed it looks again at what there is.
 pub fn with_files<T>(
     store: &mut Store,

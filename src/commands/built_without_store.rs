@@ -47,6 +47,18 @@ pub fn build(
     Err(left_out("event store", "store"))
 }
 
+/// Builds an execution of files that hold a past of a system of a store.
+pub fn build_of(
+    _: &Path,
+    _: Vec<SealedFile>,
+    _: BuildOptions,
+    _: bool,
+    _: &Path,
+    _: &Ui,
+) -> Result<Built, Box<dyn Error>> {
+    Err(left_out("event store", "store"))
+}
+
 /// An order of events.
 pub struct Order {
     /// Its folder.

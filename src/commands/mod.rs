@@ -9,6 +9,7 @@ pub mod built_without_store;
 pub use built_without_store as built;
 pub mod check;
 pub mod demo;
+pub mod engine;
 pub mod executions;
 pub mod find;
 pub mod incident;
@@ -33,6 +34,12 @@ pub mod ingest_store;
 pub mod ingest_without_daemon;
 #[cfg(not(feature = "store"))]
 pub mod ingest_without_store;
+#[cfg(feature = "plans")]
+pub mod lineage;
+#[cfg(not(feature = "plans"))]
+pub mod lineage_without_plans;
+#[cfg(not(feature = "plans"))]
+pub use lineage_without_plans as lineage;
 pub mod logs;
 pub mod manual;
 pub mod query;
@@ -46,7 +53,7 @@ pub use demi_commands::Outcome;
 pub use demi_commands::files::{replace_file, write_files};
 
 /// The error of a command that this build does not have, with the way to get it.
-#[cfg(not(all(feature = "daemon", feature = "sql")))]
+#[cfg(not(all(feature = "daemon", feature = "sql", feature = "plans")))]
 pub fn left_out(what: &str, feature: &str) -> Box<dyn std::error::Error> {
     format!(
         "this build has no {what}: `cargo install --path . --locked --features {feature}` makes one that has, and `--features full` one with \

@@ -10,7 +10,7 @@ const PROGRAM: &str = "demi-lineage";
 
 /// Commands by what they are for; every command of the program is in one.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("From logs to their order", &["ingest", "build", "query", "infer", "check"]),
+    ("From logs to their order", &["ingest", "lineage", "build", "query", "infer", "check"]),
     ("Look at it", &["report", "export"]),
     ("Find the shortest execution", &["replay", "minimize", "verify"]),
     ("Search without an incident", &["fuzz", "explore"]),
@@ -32,6 +32,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             (
                 "build --store store --system prod --last 5000000 --out exec",
                 "the last events of a system that is too large for one build",
+            ),
+            (
+                "build --store store --system prod --engine duckdb --out exec",
+                "the causal past, found by DuckDB in the tables of lineage",
             ),
         ],
     ),
@@ -99,6 +103,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "ingest verify",
         &[("ingest verify --store store --spool spool", "whether a restart would lose anything")],
+    ),
+    (
+        "lineage refresh",
+        &[
+            ("lineage refresh --store store", "the tables of lineage of all systems"),
+            ("lineage refresh --store store --explain-sql=spark", "the statements that would make them, on Spark"),
+        ],
     ),
     ("man", &[("man --out man1", "then: man -l man1/demi-lineage.1")]),
     (

@@ -167,6 +167,12 @@ impl<'a> Session<'a> {
         self.versions.get(system).copied().filter(|version| *version != self.store.version())
     }
 
+    /// The version of the events that a system's tables were made from.
+    #[must_use]
+    pub fn version(&self, system: &str) -> Option<u64> {
+        self.versions.get(system).copied()
+    }
+
     /// What the engine counted since the tables were opened.
     #[must_use]
     pub fn counted(&self) -> Counted {

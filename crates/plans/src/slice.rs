@@ -129,6 +129,13 @@ impl Session<'_> {
                     way: "leave --engine out, or name a violation",
                 });
             }
+            ViolationSpec::Unknown(text) if text.starts_with("text:") || text.starts_with("line:") => {
+                return Err(PlanError::Refused {
+                    what: "a violation that is named by a text or a line",
+                    why: "the content of all events in one order",
+                    way: "name the event (demi-lineage query STORE find TEXT says which it is)",
+                });
+            }
             ViolationSpec::Unknown(text) => return Err(ViolationError::Unknown(text.clone()).into()),
         };
         let mut places = Vec::new();

@@ -248,6 +248,7 @@ impl Ordered {
             backwards: base.backwards.clone(),
             channels_in_order: self.in_order,
             depth: deepest,
+            plan: None,
             warnings,
             window: None,
         }

@@ -163,6 +163,7 @@ pub(super) fn summarize(
         backwards: options.backwards.clone(),
         channels_in_order: lineage.channels_in_order,
         depth: u64::from(lineage.order.depth.iter().copied().max().unwrap_or(0)),
+        plan: options.plan.clone(),
         warnings,
         window: options.window.clone(),
     }

@@ -1,6 +1,6 @@
 //! What is asked of a build.
 
-use demi_schemas::summary::{BackwardStamps, ProvenanceRule, WindowSummary};
+use demi_schemas::summary::{BackwardStamps, PlanSummary, ProvenanceRule, WindowSummary};
 
 use crate::order::ViolationSpec;
 
@@ -22,6 +22,8 @@ pub struct BuildOptions {
     pub backwards: Vec<BackwardStamps>,
     /// The part of the system's events that the files hold; the summary says so.
     pub window: Option<WindowSummary>,
+    /// The engine that found the causal past which the files hold, if one did; the summary says so.
+    pub plan: Option<PlanSummary>,
 }
 
 impl Default for BuildOptions {
@@ -34,6 +36,7 @@ impl Default for BuildOptions {
             copy: false,
             backwards: Vec::new(),
             window: None,
+            plan: None,
         }
     }
 }

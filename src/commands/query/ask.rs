@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::query::{CutAnswer, CutSpec, PastAnswer, Query};
+use demi_lineage::query::{CutAnswer, CutSpec, PastAnswer, Query, Relation};
 use serde_json::json;
 
 use super::{CheckedStates, check, each_line};
@@ -109,7 +109,15 @@ pub struct EventArgs {
     events: Option<PathBuf>,
     /// One JSON object per line.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+}
+
+impl EventArgs {
+    /// The file of events, or the event.
+    #[cfg(feature = "plans")]
+    pub fn named(&self) -> (Option<&std::path::Path>, Option<&str>) {
+        (self.events.as_deref(), self.event.as_deref())
+    }
 }
 
 impl Ask {
@@ -223,7 +231,7 @@ fn found(query: &Query, needle: &Needle, limit: usize, json: bool, ui: &Ui) -> O
 }
 
 /// Two names of events on a line.
-fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::Error>> {
+pub(super) fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::Error>> {
     let line = line.trim();
     if line.starts_with('[') {
         return Ok(serde_json::from_str(line)?);
@@ -240,6 +248,12 @@ fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::Error>> {
 
 fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> Answered {
     let relation = query.order(query.index().event(a)?, query.index().event(b)?)?;
+    show_order(a, b, relation, json, batch, ui);
+    Ok(())
+}
+
+/// Shows how two events stand to each other.
+pub(super) fn show_order(a: &str, b: &str, relation: Relation, json: bool, batch: bool, ui: &Ui) {
     let word = relation.as_str();
     if json {
         ui.result(&json!({"a": a, "b": b, "order": word}).to_string());
@@ -253,10 +267,9 @@ fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> A
             _ => format!("{a} and {b} are concurrent"),
         });
     }
-    Ok(())
 }
 
-fn show_past(answer: &PastAnswer, word: &str, json: bool, ui: &Ui) -> Answered {
+pub(super) fn show_past(answer: &PastAnswer, word: &str, json: bool, ui: &Ui) -> Answered {
     if json {
         ui.result(&serde_json::to_string(answer)?);
         return Ok(());

@@ -2,6 +2,8 @@
 
 mod ask;
 mod check;
+#[cfg(feature = "plans")]
+mod elsewhere;
 mod sql;
 
 use std::io::BufRead;
@@ -11,6 +13,7 @@ use demi_lineage::query::Query;
 
 pub use check::CheckedStates;
 
+use super::engine::EngineArgs;
 use super::incomplete::Incomplete;
 use super::{Outcome, built};
 use demi_commands::input::{Wanted, expect};
@@ -32,6 +35,11 @@ pub struct QueryArgs {
     #[arg(long, global = true)]
     refuse_incomplete: bool,
     #[command(flatten)]
+    engine: EngineArgs,
+    /// Fetch the causal past of this event by the engine, and answer from that alone.
+    #[arg(long, value_name = "EVENT", requires = "engine", global = true)]
+    fetch: Option<String>,
+    #[command(flatten)]
     sql: sql::SqlArgs,
     /// What to ask.
     #[command(subcommand)]
@@ -41,6 +49,18 @@ pub struct QueryArgs {
 /// Runs `query`.
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
     expect(&args.target, Wanted::Order)?;
+    if args.engine.elsewhere().is_some() {
+        if !built::is_store(&args.target) {
+            return Err("an engine finds causal pasts in a store, and this is none".into());
+        }
+        #[cfg(feature = "plans")]
+        return elsewhere::run(&args, ui);
+        #[cfg(not(feature = "plans"))]
+        return Err(super::left_out("engine of plans", "plans"));
+    }
+    if args.fetch.is_some() {
+        return Err("--fetch is for an engine: the local one has all events".into());
+    }
     let mut order = built::order(&args.target, args.system.as_deref(), ui)?;
     match answer(&args, &order, ui) {
         Err(error) if order.mend(error.as_ref(), ui)? => {

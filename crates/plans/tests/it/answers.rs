@@ -9,6 +9,7 @@ use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::common::{Made, corpus, engines, generated, recorded};
+use crate::topologies::{Faults, Running, Topology};
 
 /// Events to ask for, and the last one.
 fn some(records: &[EventRecord], n: usize, seed: u64) -> Vec<String> {
@@ -77,6 +78,26 @@ fn engines_answer_as_the_order_index_does() {
         let events = some(&records, 20, mix.seed);
         for engine in &mut engines {
             compare(&made, &query, &mut **engine, &events, what);
+        }
+    }
+}
+
+/// Small here; `DEMI_PLAN_EVENTS` makes them longer.
+#[test]
+fn topologies_take_at_most_as_many_rounds_as_they_have_logs() {
+    let events = std::env::var("DEMI_PLAN_EVENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
+    let mut engines = engines();
+    for topology in Topology::ALL {
+        let faults = match topology {
+            Topology::Gossip => Faults { disorder: true, loss: 0.05, twice: 0.05, restart: 0.005 },
+            _ => Faults::default(),
+        };
+        let records: Vec<_> = Running::new(topology, 20, events, 1, faults).collect();
+        let made = Made::of(&records);
+        let query = made.query("s");
+        let events = some(&records, 20, 1);
+        for engine in &mut engines {
+            compare(&made, &query, &mut **engine, &events, &format!("{topology:?}"));
         }
     }
 }

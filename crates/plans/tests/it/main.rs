@@ -6,4 +6,6 @@ mod answers;
 mod common;
 mod loops;
 mod memory;
+mod slices;
 mod tables;
+mod topologies;
