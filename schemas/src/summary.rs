@@ -231,10 +231,10 @@ pub struct PlanSummary {
     /// Messages that the driver fetched to end them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fetched: u64,
-    /// Rows that the engine read of its tables, where it counts them.
+    /// Rows of the tables of lineage that the engine read in these rounds, where it counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_read: Option<u64>,
-    /// Bytes that it read of files, where it counts them.
+    /// Bytes that it read of files in these rounds, where it counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_read: Option<u64>,
 }

@@ -13,8 +13,8 @@ use demi_schemas::summary::{
 use demi_store::Quarantined;
 
 use super::Outcome;
-use super::engine::{self, EngineArgs, ExplainArgs};
 use super::built::Built;
+use super::engine::{self, EngineArgs, ExplainArgs};
 use super::incomplete::Incomplete;
 use super::logs::LogArgs;
 use demi_commands::ui::Ui;
@@ -40,8 +40,8 @@ pub struct BuildArgs {
     #[arg(long, value_enum, default_value_t = Rule::Inclusive)]
     rule: Rule,
     /// The folder to write the execution to; an older execution there is replaced.
-    #[arg(long, value_name = "EXEC", required_unless_present = "explain_sql", default_value = "", hide_default_value = true)]
-    out: PathBuf,
+    #[arg(long, value_name = "EXEC", required_unless_present = "explain_sql")]
+    out: Option<PathBuf>,
     /// Write a copy of all records to events.parquet and messages.parquet, in order, for other tools. By default the execution refers to the files of
     /// the store through hard links, so that a merge or deletion in the store does not affect it.
     #[arg(long)]
@@ -84,7 +84,7 @@ struct WindowArgs {
 }
 
 impl WindowArgs {
-    fn window(&self) -> Result<Window, Box<dyn std::error::Error>> {
+    fn window(&self) -> Result<Window, Box<dyn Error>> {
         let WindowArgs { last, since, until, around } = self.clone();
         let around = around.map(|event| EventId::readings(&event)).transpose()?.unwrap_or_default();
         Ok(Window { last, since, until, around })
@@ -98,6 +98,13 @@ enum Rule {
     Inclusive,
     /// Only what happens before the last delivery of at least one of them (DEMi's rule).
     Strict,
+}
+
+impl BuildArgs {
+    /// The folder to write the execution to.
+    fn out(&self) -> &Path {
+        self.out.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 /// Runs `build`.
@@ -134,26 +141,33 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
             return Err("an engine finds the whole causal past: a window is for the local engine".into());
         }
         Some(_) => on_engine(&args, &store, options, ui)?,
-        None => super::built::build(&store, args.system.as_deref(), options, &window, refuse, &args.out, ui)?,
+        None => {
+            super::built::build(&store, args.system.as_deref(), options, &window, refuse, args.out(), ui)?
+        }
     };
-    built.note(&args.out);
+    built.note(args.out());
     tell(&args, &built.summary, None, built.quarantined, ui)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Builds an execution of the causal past that an engine finds. It refers to a file of these events that is its own.
-fn on_engine(args: &BuildArgs, store: &Path, mut options: BuildOptions, ui: &Ui) -> Result<Built, Box<dyn Error>> {
-    let beside = args.out.parent().filter(|parent| parent.is_dir()).unwrap_or(Path::new("."));
+fn on_engine(
+    args: &BuildArgs,
+    store: &Path,
+    mut options: BuildOptions,
+    ui: &Ui,
+) -> Result<Built, Box<dyn Error>> {
+    let beside = args.out().parent().filter(|parent| parent.is_dir()).unwrap_or(Path::new("."));
     let scratch = tempfile::Builder::new().prefix(".demi-plans-").tempdir_in(beside)?;
     let (system, violation) = (args.system.as_deref(), options.violation.clone());
     let files = engine::fetch(&args.engine, store, system, &violation, scratch.path(), &mut options, ui)?;
     let files = files.into_iter().map(Into::into).collect();
-    super::built::build_of(store, files, options, args.refuse_incomplete, &args.out, ui)
+    super::built::build_of(store, files, options, args.refuse_incomplete, args.out(), ui)
 }
 
 /// Builds an execution of logs. It refers to a file of their events that is its own.
 fn of_logs(args: &BuildArgs, mut options: BuildOptions, ui: &Ui) -> Outcome {
-    let logs = args.logs.read(args.system.as_deref(), &args.out, ui)?;
+    let logs = args.logs.read(args.system.as_deref(), args.out(), ui)?;
     let damaged = logs.damaged(ui);
     let quarantined = logs.quarantined()?;
     options.backwards = logs.backwards().to_vec();
@@ -163,7 +177,8 @@ fn of_logs(args: &BuildArgs, mut options: BuildOptions, ui: &Ui) -> Outcome {
     }
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
-    let built = super::find::build_window(logs.files(), options, &args.window.window()?, &args.out, &mut say);
+    let built =
+        super::find::build_window(logs.files(), options, &args.window.window()?, args.out(), &mut say);
     bar.finish_and_clear();
     tell(args, &built?, Some(&logs.in_words()), quarantined, ui)?;
     Ok(if damaged { ExitCode::from(2) } else { ExitCode::SUCCESS })
@@ -180,10 +195,10 @@ fn tell(
     if args.json {
         ui.json(summary)?;
     } else {
-        let described = describe(summary, &args.out.display().to_string());
+        let described = describe(summary, &args.out().display().to_string());
         ui.result(&read.map_or_else(|| described.clone(), |read| format!("{read}\n{described}")));
     }
-    let query = demi_lineage::query::Query::open(&args.out, false)?;
+    let query = demi_lineage::query::Query::open(args.out(), false)?;
     Incomplete::of_order(&query, quarantined, summary.backwards.clone())?.warn(ui);
     let checked = if args.check_stamps { against_stamps(summary.stamps.as_ref()) } else { Vec::new() };
     for warning in summary.warnings.iter().chain(&checked) {
@@ -293,8 +308,13 @@ fn describe(s: &BuildSummary, out: &str) -> String {
         }
     };
     let plan = s.plan.as_ref().map_or_else(String::new, |plan| {
-        let counted = |n: Option<u64>, what: &str| n.map_or_else(String::new, |n| format!(", {n} {what} read"));
-        let by = if plan.closed_by == "driver" { format!(", then {} messages fetched", plan.fetched) } else { String::new() };
+        let counted =
+            |n: Option<u64>, what: &str| n.map_or_else(String::new, |n| format!(", {n} {what} read"));
+        let by = if plan.closed_by == "driver" {
+            format!(", then {} messages fetched", plan.fetched)
+        } else {
+            String::new()
+        };
         format!(
             "past found by {} in {} rounds{by}{}{}\n",
             plan.engine,

@@ -33,7 +33,9 @@ impl FromStr for EngineName {
             ("duckdb", None) => Ok(EngineName::DuckDb),
             ("datafusion", None) => Ok(EngineName::DataFusion),
             ("spark", place) => Ok(EngineName::Spark(place.map(str::to_owned))),
-            _ => Err(format!("'{text}' is no engine: there are local, duckdb, datafusion, spark and spark:MASTER")),
+            _ => Err(format!(
+                "'{text}' is no engine: there are local, duckdb, datafusion, spark and spark:MASTER"
+            )),
         }
     }
 }
@@ -212,7 +214,8 @@ mod plans {
         let engine = args.elsewhere().ok_or("no engine is named")?;
         let mut process = engine.start()?;
         let systems = std::slice::from_ref(&system);
-        let mut session = Session::open(&mut process, &store, systems, args.options(certain), scratch.path())?;
+        let mut session =
+            Session::open(&mut process, &store, systems, args.options(certain), scratch.path())?;
         note_version(&session, &store, &system, ui);
         ask(&mut session, &system)
     }
@@ -236,7 +239,7 @@ mod plans {
         bar.set_message("finding the causal past".to_owned());
         let systems = std::slice::from_ref(&system);
         let mut session = Session::open(&mut process, &store, systems, args.options(false), scratch)?;
-        let slices = session.slices(&[(system.clone(), violation.clone())], args.max_events);
+        let slices = session.slices(&[(system.clone(), violation.clone())], options.rule, args.max_events);
         bar.finish_and_clear();
         let slice = slices?.swap_remove(0);
         note_version(&session, &store, &system, ui);
@@ -280,7 +283,10 @@ mod tests {
     #[test]
     fn engines_are_known_by_name() {
         assert_eq!("spark:local[2]".parse(), Ok(EngineName::Spark(Some("local[2]".into()))));
-        assert_eq!("spark:spark://host:7077".parse(), Ok(EngineName::Spark(Some("spark://host:7077".into()))));
+        assert_eq!(
+            "spark:spark://host:7077".parse(),
+            Ok(EngineName::Spark(Some("spark://host:7077".into())))
+        );
         assert_eq!("duckdb".parse(), Ok(EngineName::DuckDb));
         for bad in ["", "duck", "local:x", "duckdb:"] {
             // An empty place is none.

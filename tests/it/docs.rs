@@ -392,8 +392,18 @@ fn paths_that_pages_name_exist() {
 }
 
 /// Packages of others that the documents tell people to install.
-const THIRD_PARTY: [&str; 8] =
-    ["deltalake", "duckdb", "pandas", "pyarrow", "networkx", "maturin", "polars", "matplotlib"];
+const THIRD_PARTY: [&str; 10] = [
+    "datafusion",
+    "deltalake",
+    "duckdb",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "networkx",
+    "maturin",
+    "polars",
+    "matplotlib",
+];
 
 /// The words behind an order to install something, up to the end of the order.
 fn installed<'a>(text: &'a str, order: &str) -> Vec<&'a str> {

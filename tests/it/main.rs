@@ -48,6 +48,7 @@ mod nats_daemon;
 mod otlp_daemon;
 mod otlp_grpc;
 mod output;
+mod plans;
 mod programs;
 mod python_model;
 mod query;

@@ -108,7 +108,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "lineage refresh",
         &[
             ("lineage refresh --store store", "the tables of lineage of all systems"),
-            ("lineage refresh --store store --explain-sql=spark", "the statements that would make them, on Spark"),
+            (
+                "lineage refresh --store store --explain-sql=spark",
+                "the statements that would make them, on Spark",
+            ),
         ],
     ),
     ("man", &[("man --out man1", "then: man -l man1/demi-lineage.1")]),

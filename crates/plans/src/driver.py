@@ -7,6 +7,7 @@ files, whose columns are given. An answer has what the engine itself counted of 
 import json
 import os
 import sys
+import tempfile
 
 
 class DuckDb:
@@ -67,10 +68,13 @@ class DataFusion:
         if self.context.table_exist(name):
             self.context.deregister_table(name)
         if not files:
-            self.context.register_record_batches(name, [pyarrow.Table.from_pylist([], schema=schema).to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=schema)]])
+            self.context.register_record_batches(name, [[pyarrow.RecordBatch.from_pylist([], schema=schema)]])
             return
-        frame = self.context.read_parquet(files, schema=schema) if len(files) > 1 else self.context.read_parquet(files[0], schema=schema)
-        self.context.register_view(name, frame)
+        # Tables are folders here: one of links to the files.
+        folder = tempfile.mkdtemp(prefix=f"{name}-", dir=os.path.dirname(os.path.abspath(__file__)))
+        for number, file in enumerate(files):
+            os.symlink(os.path.abspath(file), os.path.join(folder, f"{number:08}.parquet"))
+        self.context.register_parquet(name, folder, schema=schema)
 
     def query(self, text):
         frame = self.context.sql(text)
@@ -83,7 +87,8 @@ class DataFusion:
     def save(self, text, path):
         frame = self.context.sql(text)
         frame.write_parquet(path, compression="zstd")
-        return self.counted(frame.execution_plan())
+        # What was counted is of another plan, which wrote the file.
+        return {"rows_read": None, "bytes_read": None}
 
     @staticmethod
     def counted(plan):

@@ -38,10 +38,14 @@ pub enum PlanError {
         store: String,
     },
     /// Tables say what cannot be.
-    #[error("the tables of lineage contradict themselves: {0}; make them anew with `demi-lineage lineage refresh --rebuild`")]
+    #[error(
+        "the tables of lineage contradict themselves: {0}; make them anew with `demi-lineage lineage refresh --rebuild`"
+    )]
     Broken(String),
     /// The past is too large to be fetched.
-    #[error("the past holds {events} events, more than --max-events {limit}: raise the limit, or begin later")]
+    #[error(
+        "the past holds {events} events, more than --max-events {limit}: raise the limit, or begin later"
+    )]
     TooMany {
         /// How many there are.
         events: u64,

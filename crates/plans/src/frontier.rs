@@ -102,7 +102,9 @@ pub(crate) fn as_table(frontiers: &[Frontier]) -> Small {
 /// A target's number among `n`, or an error: engines answer with what they were told.
 pub(crate) fn target_of(row: &[i64], n: usize) -> Result<usize, PlanError> {
     let target = row.first().and_then(|&target| usize::try_from(target).ok());
-    target.filter(|&target| target < n).ok_or_else(|| PlanError::Broken(format!("an answer for the target {row:?}")))
+    target
+        .filter(|&target| target < n)
+        .ok_or_else(|| PlanError::Broken(format!("an answer for the target {row:?}")))
 }
 
 /// Frontiers on their way.

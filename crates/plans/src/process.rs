@@ -44,15 +44,24 @@ impl Process {
         let name = dialect.name();
         let failed = |reason: String| PlanError::NoEngine { engine: name, python: python.to_owned(), reason };
         if dialect == Dialect::Trino {
-            return Err(failed("there is no driver for it: --explain-sql=trino prints its statements".into()));
+            return Err(failed(
+                "there is no driver for it: --explain-sql=trino prints its statements".into(),
+            ));
         }
-        let folder = tempfile::Builder::new().prefix(".demi-plans-").tempdir().map_err(|e| failed(e.to_string()))?;
+        let folder =
+            tempfile::Builder::new().prefix(".demi-plans-").tempdir().map_err(|e| failed(e.to_string()))?;
         let script = folder.path().join("driver.py");
         std::fs::write(&script, DRIVER).map_err(PlanError::io(&script))?;
         let told = folder.path().join("told.txt");
         let errors = File::create(&told).map_err(PlanError::io(&told))?;
         let mut command = Command::new(python);
-        command.arg(&script).arg(name).args(place).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        command
+            .arg(&script)
+            .arg(name)
+            .args(place)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors);
         let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no pipes".into()));
@@ -178,9 +187,9 @@ impl Engine for Process {
     }
 
     fn open(&mut self, tables: &[Files]) -> Result<(), PlanError> {
-        let told = tables.iter().map(|table| {
-            json!({"name": table.name, "files": table.files, "columns": table.columns})
-        });
+        let told = tables
+            .iter()
+            .map(|table| json!({"name": table.name, "files": table.files, "columns": table.columns}));
         self.tables(told.collect())
     }
 
@@ -204,7 +213,8 @@ impl Engine for Process {
         let not_rows = || self.failed(step.name(), "its answer holds no rows of numbers");
         let rows = answer["rows"].as_array().ok_or_else(not_rows)?;
         let number = |value: &Value| value.as_i64().or(value.is_null().then_some(0));
-        let row = |row: &Value| row.as_array().and_then(|row| row.iter().map(number).collect::<Option<Vec<i64>>>());
+        let row =
+            |row: &Value| row.as_array().and_then(|row| row.iter().map(number).collect::<Option<Vec<i64>>>());
         let rows = rows.iter().map(row).collect::<Option<Vec<_>>>().ok_or_else(not_rows)?;
         Ok(Rows { rows, counted: counted(&answer) })
     }

@@ -95,7 +95,8 @@ pub fn logs(store: &Store, system: &str) -> Result<Vec<Log>, PlanError> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(PlanError::table(path))?;
         for batch in builder.build().map_err(PlanError::table(path))? {
             let batch = batch?;
-            let missing = |name: &str| PlanError::Broken(format!("{} has no column '{name}'", path.display()));
+            let missing =
+                |name: &str| PlanError::Broken(format!("{} has no column '{name}'", path.display()));
             let column = |name: &str| batch.column_by_name(name).ok_or_else(|| missing(name));
             let long = |name: &str| {
                 column(name)?.as_primitive_opt::<Int64Type>().ok_or_else(|| missing(name)).cloned()
@@ -258,7 +259,8 @@ fn runs_of(query: &Query, actor: usize) -> Result<Vec<Run>, PlanError> {
         return Ok(runs);
     }
     // Joined by equality: a row an event.
-    let single = |run: Run| (0..run.n).map(move |at| Run { ord: run.ord + at, seq: run.seq + at, n: 1, ..run });
+    let single =
+        |run: Run| (0..run.n).map(move |at| Run { ord: run.ord + at, seq: run.seq + at, n: 1, ..run });
     Ok(runs.into_iter().flat_map(single).collect())
 }
 
@@ -275,8 +277,10 @@ pub fn refresh(
 ) -> Result<Refreshed, PlanError> {
     let lock = store.lock_lineage()?;
     let whole = self::version(store, system)?;
-    let known = if whole.is_some() && !rebuild { logs(store, system)? } else { Vec::new() };
-    if whole == Some(version) && !rebuild {
+    // Numbers are kept whatever is written anew.
+    let known = logs(store, system)?;
+    let anew = rebuild || whole.is_none();
+    if whole == Some(version) && !anew {
         let messages = known.iter().map(|log| log.messages as u64).sum();
         let (system, logs) = (system.to_owned(), known.len() as u64);
         return Ok(Refreshed { system, events_version: version, logs, messages, ..Refreshed::default() });
@@ -285,7 +289,7 @@ pub fn refresh(
     for other in store.lineage_systems(LineageTable::Actors)? {
         next = logs(store, &other)?.iter().map(|log| log.number + 1).fold(next, i64::max);
     }
-    let mut making = Making::new(query, system, known, next)?;
+    let mut making = Making::new(query, system, known, next, anew)?;
     making.write(store, version)?;
     drop(lock);
     Ok(making.done)
@@ -301,11 +305,19 @@ struct Making<'a> {
     now: BTreeMap<i64, Log>,
     /// By bucket and actor of the index: what is written of it.
     buckets: BTreeMap<i64, Vec<usize>>,
+    /// Whether all is written anew.
+    anew: bool,
     done: Refreshed,
 }
 
 impl<'a> Making<'a> {
-    fn new(query: &'a Query, name: &str, known: Vec<Log>, mut next: i64) -> Result<Making<'a>, PlanError> {
+    fn new(
+        query: &'a Query,
+        name: &str,
+        known: Vec<Log>,
+        mut next: i64,
+        anew: bool,
+    ) -> Result<Making<'a>, PlanError> {
         let index = query.index();
         let actors = &index.header().actors;
         let mut by_name: FxHashMap<(String, Option<(i32, i64)>), i64> = FxHashMap::default();
@@ -342,6 +354,7 @@ impl<'a> Making<'a> {
                 }
             }
         }
+        let known = if anew { Vec::new() } else { known };
         let before: FxHashMap<i64, Log> = known.into_iter().map(|log| (log.number, log)).collect();
         let mut counts = vec![0_i64; actors.len()];
         let mut senders = Vec::new();
@@ -392,7 +405,7 @@ impl<'a> Making<'a> {
             now.insert(number, log);
         }
         let done = Refreshed { system: name.to_owned(), ..Refreshed::default() };
-        Ok(Making { system, name: name.to_owned(), before, now, buckets, done })
+        Ok(Making { system, name: name.to_owned(), before, now, buckets, anew, done })
     }
 
     /// The rows of all logs of an actor: its own, and of its events outside the order.
@@ -422,10 +435,11 @@ impl<'a> Making<'a> {
     fn write(&mut self, store: &Store, version: u64) -> Result<(), PlanError> {
         let paged = |table| store.lineage_writer(table)?.with_page_rows(PAGE_ROWS);
         let mut messages = Out::new(paged(LineageTable::Messages)?, LineageTable::Messages, &self.name);
-        let mut checkpoints = Out::new(paged(LineageTable::Checkpoints)?, LineageTable::Checkpoints, &self.name);
+        let mut checkpoints =
+            Out::new(paged(LineageTable::Checkpoints)?, LineageTable::Checkpoints, &self.name);
         let mut runs = Out::new(paged(LineageTable::Runs)?, LineageTable::Runs, &self.name);
         let mut gone = [messages.begin()?, checkpoints.begin()?, runs.begin()?];
-        let fresh = self.before.is_empty();
+        let fresh = self.anew;
         for (bucket, actors) in std::mem::take(&mut self.buckets) {
             let mut all: BTreeMap<i64, Rows> = BTreeMap::new();
             for actor in actors {
@@ -439,7 +453,8 @@ impl<'a> Making<'a> {
             });
             let changed = changed.count() as u64;
             // A log that is gone takes its bucket's rows with it.
-            let lost = self.before.values().any(|log| log.bucket == bucket && !self.now.contains_key(&log.number));
+            let lost =
+                self.before.values().any(|log| log.bucket == bucket && !self.now.contains_key(&log.number));
             let many = gone[0].get(&bucket).is_some_and(|files| files.len() >= BUCKET_FILES);
             let anew = fresh || changed > 0 || lost || many;
             self.done.changed += changed;
@@ -496,7 +511,8 @@ impl<'a> Making<'a> {
             Arc::new(column.finish())
         };
         let mut incarnation = Int32Builder::new();
-        rows.iter().for_each(|log| incarnation.append_value(log.alone.map_or(0, |(incarnation, _)| incarnation)));
+        rows.iter()
+            .for_each(|log| incarnation.append_value(log.alone.map_or(0, |(incarnation, _)| incarnation)));
         let columns = vec![
             text(|log| &log.system),
             long(|log| log.number),

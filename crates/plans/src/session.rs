@@ -64,6 +64,11 @@ impl Place {
         (self.number, self.ord)
     }
 
+    /// Takes it for an event in the order of its log: then what stands before it there counts.
+    pub(crate) fn put_in_order(&mut self) {
+        self.alone = false;
+    }
+
     /// Where its past begins to be looked for.
     pub(crate) fn start(self) -> Option<Position> {
         (!self.alone).then_some((self.number, self.ord))
@@ -129,7 +134,9 @@ impl<'a> Session<'a> {
         };
         for system in systems {
             let made = version(store, system)?;
-            let made = made.ok_or_else(|| not_made(format!("the store has no whole tables of lineage for '{system}'")))?;
+            let made = made.ok_or_else(|| {
+                not_made(format!("the store has no whole tables of lineage for '{system}'"))
+            })?;
             session.versions.insert(system.clone(), made);
             for log in logs(store, system)? {
                 match log.alone {
@@ -153,7 +160,9 @@ impl<'a> Session<'a> {
         for (table, name) in names {
             let mut files = Vec::new();
             for system in systems {
-                files.extend(store.lineage_files(table, system)?.into_iter().map(|file| file.path().to_owned()));
+                files.extend(
+                    store.lineage_files(table, system)?.into_iter().map(|file| file.path().to_owned()),
+                );
             }
             tables.push(Files { name, columns: columns(&table.schema(), &["system", "bucket"]), files });
         }
@@ -199,7 +208,8 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let version = self.versions.get(system).copied().unwrap_or_default();
-        let not_made = |reason: String| PlanError::NotMade { reason, store: self.store.dir().display().to_string() };
+        let not_made =
+            |reason: String| PlanError::NotMade { reason, store: self.store.dir().display().to_string() };
         let files = self.store.event_files_at(system, version).map_err(|error| {
             not_made(format!("the events that the tables were made from cannot be read ({error})"))
         })?;
@@ -251,7 +261,13 @@ impl<'a> Session<'a> {
             .collect();
         for (place, (_, number, id)) in (0_i64..).zip(&all) {
             let (incarnation, seq) = (i64::from(id.incarnation), i64::try_from(id.seq).unwrap_or(i64::MAX));
-            table.push(vec![place.into(), (*number).into(), id.actor.as_str().into(), incarnation.into(), seq.into()]);
+            table.push(vec![
+                place.into(),
+                (*number).into(),
+                id.actor.as_str().into(),
+                incarnation.into(),
+                seq.into(),
+            ]);
         }
         self.engine.put(&[table])?;
         let mut ords: FxHashMap<i64, i64> = FxHashMap::default();
@@ -298,7 +314,8 @@ impl<'a> Session<'a> {
     pub(crate) fn last_place(&mut self, system: &str, number: i64) -> Result<Place, PlanError> {
         let ord = self.log(number)?.last_ord;
         let names = self.names(&[(0, number, ord)])?;
-        let id = names.into_iter().next().ok_or_else(|| PlanError::Broken(format!("log {number} has no end")))?;
+        let id =
+            names.into_iter().next().ok_or_else(|| PlanError::Broken(format!("log {number} has no end")))?;
         let name = id.to_string();
         let places = self.places_of(system, &[name], &[vec![(number, id)]])?;
         places.into_iter().next().ok_or_else(|| PlanError::Broken(format!("log {number} has no end")))
@@ -323,7 +340,8 @@ impl<'a> Session<'a> {
         for &(_, actor, ord) in wanted {
             let log = self.log(actor)?;
             if let Some((incarnation, seq)) = log.alone {
-                let id = EventId { actor: log.actor.clone(), incarnation: incarnation as u32, seq: seq as u64 };
+                let id =
+                    EventId { actor: log.actor.clone(), incarnation: incarnation as u32, seq: seq as u64 };
                 found.insert((actor, ord), id);
             } else if asked.insert((actor, ord)) {
                 table.push([0, actor, ord].map(Into::into).to_vec());
@@ -402,7 +420,13 @@ impl<'a> Session<'a> {
         let mut bounds = Small::new("bounds", BOUNDS);
         for (id, &(target, actor, _)) in self.names(&wanted)?.iter().zip(&wanted) {
             let (incarnation, seq) = (i64::from(id.incarnation), id.seq as i64);
-            bounds.push(vec![target.into(), actor.into(), id.actor.as_str().into(), incarnation.into(), seq.into()]);
+            bounds.push(vec![
+                target.into(),
+                actor.into(),
+                id.actor.as_str().into(),
+                incarnation.into(),
+                seq.into(),
+            ]);
         }
         steps.extend((!bounds.rows().is_empty()).then_some(Step::Outside));
         steps.extend((!unordered.rows().is_empty()).then_some(Step::OutsideUnordered));
@@ -426,7 +450,11 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// When there is no such event, or the engine fails.
-    pub fn past_answers(&mut self, system: &str, events: &[String]) -> Result<(Vec<PastAnswer>, Effort), PlanError> {
+    pub fn past_answers(
+        &mut self,
+        system: &str,
+        events: &[String],
+    ) -> Result<(Vec<PastAnswer>, Effort), PlanError> {
         let places = self.places(system, events)?;
         let targets: Vec<Vec<Place>> = places.iter().map(|place| vec![*place]).collect();
         let Closed { frontiers, effort } = self.pasts(&targets)?;
@@ -485,13 +513,16 @@ impl<'a> Session<'a> {
     /// By target: the first position of each log that is after one of its events.
     fn futures_of(&mut self, targets: &[Vec<Place>]) -> Result<(Vec<Frontier>, Effort), PlanError> {
         let mut frontiers = vec![Frontier::new(); targets.len()];
-        let mut effort = Effort { rounds: 0, counted: Counted::none(), closed_by: ClosedBy::Rounds, fetched: 0 };
+        let mut effort =
+            Effort { rounds: 0, counted: Counted::none(), closed_by: ClosedBy::Rounds, fetched: 0 };
         let mut delta = Small::new("delta", DELTA);
         for (target, places) in targets.iter().enumerate() {
             for place in places {
                 let (number, ord) = (place.number, place.ord);
                 let hi = if place.alone { ord } else { i64::MAX };
-                delta.push([target as i64, number, 0, ord, hi, i64::from(place.alone)].map(Into::into).to_vec());
+                delta.push(
+                    [target as i64, number, 0, ord, hi, i64::from(place.alone)].map(Into::into).to_vec(),
+                );
                 if !place.alone {
                     let known = frontiers[target].entry(number).or_insert(ord);
                     *known = ord.min(*known);
@@ -510,7 +541,9 @@ impl<'a> Session<'a> {
                     return Err(PlanError::Broken(format!("a round answered {row:?}")));
                 };
                 let before = frontiers[target].insert(actor, ord).unwrap_or(i64::MAX);
-                delta.push([target as i64, actor, 0, ord, before.saturating_sub(1), 0].map(Into::into).to_vec());
+                delta.push(
+                    [target as i64, actor, 0, ord, before.saturating_sub(1), 0].map(Into::into).to_vec(),
+                );
             }
         }
         self.counted.add(effort.counted);
@@ -521,7 +554,11 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// As [`Session::past_answers`].
-    pub fn future_answers(&mut self, system: &str, events: &[String]) -> Result<(Vec<PastAnswer>, Effort), PlanError> {
+    pub fn future_answers(
+        &mut self,
+        system: &str,
+        events: &[String],
+    ) -> Result<(Vec<PastAnswer>, Effort), PlanError> {
         let places = self.places(system, events)?;
         let targets: Vec<Vec<Place>> = places.iter().map(|place| vec![*place]).collect();
         let (frontiers, effort) = self.futures_of(&targets)?;
@@ -586,9 +623,14 @@ impl<'a> Session<'a> {
     pub fn cut(&mut self, system: &str, events: &[String], at: &[String]) -> Result<EngineCut, PlanError> {
         let frontier = match at.is_empty() {
             true => {
-                let named: Vec<String> = events.iter().filter(|name| !name.ends_with("/0")).cloned().collect();
+                let named: Vec<String> =
+                    events.iter().filter(|name| !name.ends_with("/0")).cloned().collect();
                 let places = self.places(system, &named)?;
-                places.iter().filter(|place| !self.is_outside(**place)).map(|place| (place.number, place.ord)).collect()
+                places
+                    .iter()
+                    .filter(|place| !self.is_outside(**place))
+                    .map(|place| (place.number, place.ord))
+                    .collect()
             }
             false => {
                 let places = self.places(system, at)?;

@@ -13,7 +13,8 @@ use arrow_cast::cast;
 use arrow_schema::DataType;
 use demi_lineage::{ViolationError, ViolationSpec};
 use demi_schemas::EventId;
-use demi_schemas::event::ViolationFields;
+use demi_schemas::event::{ENVIRONMENT, ViolationFields};
+use demi_schemas::summary::ProvenanceRule;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rustc_hash::FxHashMap;
@@ -52,7 +53,11 @@ type Bound = (i64, i64);
 
 impl Session<'_> {
     /// The violation of a system as the events whose past is taken, and the records that name it.
-    fn violation(&mut self, system: &str, spec: &ViolationSpec) -> Result<(Vec<Place>, Vec<EventId>), PlanError> {
+    fn violation(
+        &mut self,
+        system: &str,
+        spec: &ViolationSpec,
+    ) -> Result<(Vec<Place>, Vec<EventId>), PlanError> {
         let actors = |session: &Self, names: &[String], lenient: bool| {
             let mut found = BTreeSet::new();
             for name in names {
@@ -85,7 +90,9 @@ impl Session<'_> {
             ViolationSpec::Actors(names) => actors(self, names, false)?,
             ViolationSpec::Recorded | ViolationSpec::Record(_) => {
                 let only = match spec {
-                    ViolationSpec::Record(name) => Some(EventId::readings(name).map_err(ViolationError::from)?),
+                    ViolationSpec::Record(name) => {
+                        Some(EventId::readings(name).map_err(ViolationError::from)?)
+                    }
                     _ => None,
                 };
                 let mut names = Vec::new();
@@ -180,13 +187,14 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Fetches the causal past of the violation of each system into files; all frontiers are closed in one loop.
+    /// Fetches the causal past of the violation of each system into files, for a build by `rule`; all frontiers are closed in one loop.
     ///
     /// # Errors
     /// When a violation names what is not there, a past is larger than `max_events`, or the engine fails.
     pub fn slices(
         &mut self,
         wanted: &[(String, ViolationSpec)],
+        rule: ProvenanceRule,
         max_events: u64,
     ) -> Result<Vec<Slice>, PlanError> {
         let (mut targets, mut records) = (Vec::new(), Vec::new());
@@ -195,7 +203,14 @@ impl Session<'_> {
             targets.push(places);
             records.push(named);
         }
-        let closed = self.pasts(&targets)?;
+        // The strict rule is about the last delivery before what is named, also where that stands outside its log's order.
+        let mut aims = targets.clone();
+        if rule == ProvenanceRule::Strict {
+            let ordinary =
+                |place: &Place| self.logs.get(&place.number).is_some_and(|log| log.actor != ENVIRONMENT);
+            aims.iter_mut().flatten().filter(|place| ordinary(place)).for_each(Place::put_in_order);
+        }
+        let closed = self.pasts(&aims)?;
         let alone = self.alone_in(&closed.frontiers)?;
         self.engine.put(&[as_table(&closed.frontiers)])?;
         let mut receives: FxHashMap<(i64, i64), i64> = FxHashMap::default();
@@ -216,14 +231,15 @@ impl Session<'_> {
             }
             let next = |actor: i64| receives.get(&(target as i64, actor)).copied();
             let mut single: BTreeSet<(i64, i64)> = alone[target].clone();
-            single.extend(targets[target].iter().filter(|place| place.start().is_none()).map(|place| place.position()));
+            single.extend(
+                targets[target].iter().filter(|place| place.start().is_none()).map(|place| place.position()),
+            );
             self.bounds(system, frontier, &next, &single, &records[target])?;
             let path = self.scratch.join(format!("slice-{target}.parquet"));
             let saved = self.engine.save(Step::Slice, &path)?;
             self.counted.add(saved.counted);
-            let mut effort = closed.effort;
-            effort.counted = self.counted;
-            slices.push(Slice { files: saved.files, summary: SliceSummary { effort, events } });
+            slices
+                .push(Slice { files: saved.files, summary: SliceSummary { effort: closed.effort, events } });
         }
         Ok(slices)
     }
@@ -269,10 +285,8 @@ impl Session<'_> {
                 lower(actor, (incarnation, seq));
             }
         }
-        let received: Vec<(i64, i64, i64)> = ordered
-            .iter()
-            .filter_map(|&(actor, ..)| Some((0, actor, next_receive(actor)?)))
-            .collect();
+        let received: Vec<(i64, i64, i64)> =
+            ordered.iter().filter_map(|&(actor, ..)| Some((0, actor, next_receive(actor)?))).collect();
         for (id, (_, actor, _)) in self.names(&received)?.iter().zip(&received) {
             lower(*actor, (i64::from(id.incarnation), id.seq as i64));
         }
@@ -299,7 +313,8 @@ impl Session<'_> {
         let wanted: Vec<(i64, i64, i64)> = alone.iter().map(|&(actor, ord)| (0, actor, ord)).collect();
         for (id, (_, actor, ord)) in self.names(&wanted)?.into_iter().zip(&wanted) {
             let name = (i64::from(id.incarnation), id.seq as i64);
-            let inside = until.get(actor).is_some_and(|&bound| name < bound) || ends.get(actor).is_some_and(|end| ord < end);
+            let inside = until.get(actor).is_some_and(|&bound| name < bound)
+                || ends.get(actor).is_some_and(|end| ord < end);
             if !inside {
                 singles.insert((id.actor, name.0, name.1));
             }
@@ -319,7 +334,13 @@ impl Session<'_> {
         let mut bounds_table = Small::new("bounds", BOUNDS);
         for (actor, name, _) in ordered {
             let (incarnation, seq) = bounds.get(actor).copied().unwrap_or_default();
-            bounds_table.push(vec![0.into(), (*actor).into(), name.as_str().into(), incarnation.into(), seq.into()]);
+            bounds_table.push(vec![
+                0.into(),
+                (*actor).into(),
+                name.as_str().into(),
+                incarnation.into(),
+                seq.into(),
+            ]);
         }
         let mut unordered_table = Small::new("unordered", UNORDERED);
         for (actor, name, _) in unordered {

@@ -61,9 +61,13 @@ impl Dialect {
             Dialect::DuckDb | Dialect::DataFusion => {
                 format!("SELECT {columns}, unnest(generate_series({from}, {to})) AS b FROM {relation}")
             }
-            Dialect::Spark => format!("SELECT {columns}, explode(sequence({from}, {to})) AS b FROM {relation}"),
+            Dialect::Spark => {
+                format!("SELECT {columns}, explode(sequence({from}, {to})) AS b FROM {relation}")
+            }
             Dialect::Trino => {
-                format!("SELECT {columns}, s.b FROM {relation} CROSS JOIN UNNEST(sequence({from}, {to})) AS s (b)")
+                format!(
+                    "SELECT {columns}, s.b FROM {relation} CROSS JOIN UNNEST(sequence({from}, {to})) AS s (b)"
+                )
             }
         }
     }
@@ -235,7 +239,9 @@ impl Step {
             Step::Blocks => blocks(dialect),
             Step::Names => NAMES.into(),
             Step::Places => PLACES.into(),
-            Step::Records => "SELECT actor, incarnation, seq, fields FROM events WHERE kind = 'violation'".into(),
+            Step::Records => {
+                "SELECT actor, incarnation, seq, fields FROM events WHERE kind = 'violation'".into()
+            }
             Step::Round => ROUND.replace("{of_c}", &among("c.key")).replace("{of_m}", &among("m.key")),
             Step::CertainRound => CERTAIN_ROUND.into(),
             Step::Later => LATER.into(),
@@ -348,17 +354,20 @@ const REST: &str = "SELECT m.ra, m.rp, m.sa, m.sp FROM messages m
 LEFT JOIN known r ON r.actor = m.ra LEFT JOIN known s ON s.actor = m.sa
 WHERE NOT m.alone AND m.rp > coalesce(r.expanded, 0) AND m.sp > coalesce(s.ord, 0)";
 
-const ALONE: &str = "SELECT DISTINCT f.target, m.sa AS actor, m.sp AS ord FROM frontier f JOIN messages m ON m.ra = f.actor
+const ALONE: &str =
+    "SELECT DISTINCT f.target, m.sa AS actor, m.sp AS ord FROM frontier f JOIN messages m ON m.ra = f.actor
 WHERE m.alone AND m.rp <= f.ord";
 
-const NEXT_RECEIVE: &str = "SELECT f.target, f.actor, min(m.rp) AS ord FROM frontier f JOIN messages m ON m.ra = f.actor
+const NEXT_RECEIVE: &str =
+    "SELECT f.target, f.actor, min(m.rp) AS ord FROM frontier f JOIN messages m ON m.ra = f.actor
 WHERE m.rp > f.ord GROUP BY f.target, f.actor";
 
 const NEXT_HEAD: &str = "SELECT b.number, CAST(e.incarnation AS BIGINT) AS incarnation, min(e.seq) AS seq FROM bounds b JOIN events e ON e.actor = b.actor
 WHERE (CAST(e.incarnation AS BIGINT) > b.incarnation OR (CAST(e.incarnation AS BIGINT) = b.incarnation AND e.seq >= b.seq)) AND e.kind IN ({heads})
 GROUP BY b.number, CAST(e.incarnation AS BIGINT)";
 
-const NEXT_HEAD_UNORDERED: &str = "SELECT u.number, min(r.ord) AS ord FROM unordered u JOIN events e ON e.actor = u.actor
+const NEXT_HEAD_UNORDERED: &str =
+    "SELECT u.number, min(r.ord) AS ord FROM unordered u JOIN events e ON e.actor = u.actor
   JOIN runs r ON r.number = u.number AND r.seq = e.seq
 WHERE r.incarnation = e.incarnation AND r.ord >= u.ord AND e.kind IN ({heads}) GROUP BY u.number";
 

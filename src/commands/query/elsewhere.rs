@@ -24,7 +24,10 @@ pub fn run(args: &QueryArgs, ui: &Ui) -> Outcome {
         return on_fetched(args, event, ask, ui);
     }
     let (target, system) = (&args.target, args.system.as_deref());
-    let session = |ask: &mut dyn FnMut(&mut demi_plans::Session<'_>, &str) -> Result<(), Box<dyn std::error::Error>>| {
+    let session = |ask: &mut dyn FnMut(
+        &mut demi_plans::Session<'_>,
+        &str,
+    ) -> Result<(), Box<dyn std::error::Error>>| {
         on_engine(&args.engine, target, system, args.certain, ui, |session, system| ask(session, system))
     };
     match ask {
@@ -80,11 +83,15 @@ pub fn run(args: &QueryArgs, ui: &Ui) -> Outcome {
             ui.result(&text);
             Ok(())
         })?,
-        Ask::Cut { .. } => return Err(refused("a cut with states, or many cuts", "the states in their order").into()),
+        Ask::Cut { .. } => {
+            return Err(refused("a cut with states, or many cuts", "the states in their order").into());
+        }
         Ask::Path { .. } => return Err(refused("a path", "the lengths of all chains").into()),
         Ask::Find { .. } => return Err(refused("what holds a text", "the content of all events").into()),
         Ask::Check { .. } => return Err(refused("a predicate over a run", "one order of all events").into()),
-        Ask::Stats { .. } => return Err(refused("statistics", "depths, which are of one order of all events").into()),
+        Ask::Stats { .. } => {
+            return Err(refused("statistics", "depths, which are of one order of all events").into());
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

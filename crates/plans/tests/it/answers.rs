@@ -25,7 +25,8 @@ fn compare(made: &Made, query: &Query, engine: &mut dyn Engine, events: &[String
     let scratch = made.scratch();
     let name = engine.name();
     let systems = ["s".to_owned()];
-    let mut session = Session::open(engine, &made.store, &systems, Options::default(), scratch.path()).unwrap();
+    let mut session =
+        Session::open(engine, &made.store, &systems, Options::default(), scratch.path()).unwrap();
     let number = |event: &String| query.index().event(event).unwrap();
     let (pasts, effort) = session.past_answers("s", events).unwrap();
     let actors = query.index().header().actors.len() as u32 + query.index().header().alone as u32;
@@ -45,7 +46,11 @@ fn compare(made: &Made, query: &Query, engine: &mut dyn Engine, events: &[String
     for event in &events[..events.len().min(3)] {
         let cut = session.cut("s", &[], std::slice::from_ref(event)).unwrap();
         let local = query.cut_of(&[number(event)]).unwrap();
-        assert_eq!((cut.cut, cut.consistent), (local.cut, local.consistent), "{what}, {name}: cut at {event}");
+        assert_eq!(
+            (cut.cut, cut.consistent),
+            (local.cut, local.consistent),
+            "{what}, {name}: cut at {event}"
+        );
     }
 }
 

@@ -102,11 +102,13 @@ pub fn corpus() -> Vec<PathBuf> {
         Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")),
         Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/corpus")),
     ];
-    let Some(found) = near.into_iter().flatten().map(|path| path.join("demi")).find(|path| path.is_dir()) else {
+    let Some(found) = near.into_iter().flatten().map(|path| path.join("demi")).find(|path| path.is_dir())
+    else {
         println!("skipped: no recordings (set DEMI_CORPUS)");
         return Vec::new();
     };
-    let mut cases: Vec<PathBuf> = std::fs::read_dir(found).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(found).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     cases
 }
@@ -117,5 +119,9 @@ pub fn recorded(case: &Path) -> Vec<EventRecord> {
         std::fs::read_dir(case.join("logs")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let texts: Vec<String> = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
-    texts.iter().flat_map(|text| text.lines()).map(|line| EventRecord::parse(line.as_bytes()).unwrap()).collect()
+    texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .map(|line| EventRecord::parse(line.as_bytes()).unwrap())
+        .collect()
 }

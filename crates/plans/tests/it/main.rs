@@ -1,6 +1,11 @@
 //! Pasts on engines against the order index.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, reason = "a failed expectation is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "a failed expectation is a failed test"
+)]
 
 mod answers;
 mod common;

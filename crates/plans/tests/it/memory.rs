@@ -83,7 +83,8 @@ impl Engine for Memory {
             self.checkpoints[&key].iter().for_each(|(&sa, &sp)| raise(sa, sp));
             self.blocks[&key].iter().filter(|m| m[1] <= hi).for_each(|m| raise(m[2], m[3]));
         }
-        let known: HashMap<(i64, i64), i64> = self.table("frontier").iter().map(|row| ((row[0], row[1]), row[2])).collect();
+        let known: HashMap<(i64, i64), i64> =
+            self.table("frontier").iter().map(|row| ((row[0], row[1]), row[2])).collect();
         let raised = found.into_iter().filter(|(key, ord)| *ord > known.get(key).copied().unwrap_or(0));
         let rows = raised.map(|((target, actor), ord)| vec![target, actor, ord]).collect();
         Ok(Rows { rows, counted: Counted { rows_read: Some(read), bytes_read: None } })
@@ -94,11 +95,15 @@ impl Engine for Memory {
         let known: HashMap<i64, (i64, i64)> =
             self.table("known").iter().map(|row| (row[0], (row[1], row[2]))).collect();
         let of = |actor| known.get(&actor).copied().unwrap_or((0, 0));
-        let rest: Vec<&Message> = self.messages.iter().filter(|m| m[1] > of(m[0]).0 && m[3] > of(m[2]).1).collect();
+        let rest: Vec<&Message> =
+            self.messages.iter().filter(|m| m[1] > of(m[0]).0 && m[3] > of(m[2]).1).collect();
         let names = ["ra", "rp", "sa", "sp"];
-        let schema = std::sync::Arc::new(Schema::new(names.map(|name| Field::new(name, DataType::Int64, false)).to_vec()));
+        let schema = std::sync::Arc::new(Schema::new(
+            names.map(|name| Field::new(name, DataType::Int64, false)).to_vec(),
+        ));
         let columns = (0..4).map(|at| {
-            std::sync::Arc::new(Int64Array::from_iter_values(rest.iter().map(|m| m[at]))) as arrow_array::ArrayRef
+            std::sync::Arc::new(Int64Array::from_iter_values(rest.iter().map(|m| m[at])))
+                as arrow_array::ArrayRef
         });
         let batch = RecordBatch::try_new(schema.clone(), columns.collect()).unwrap();
         let mut writer = ArrowWriter::try_new(std::fs::File::create(path).unwrap(), schema, None).unwrap();

@@ -23,7 +23,8 @@ type Rows = BTreeSet<Vec<i64>>;
 fn read(files: &[PathBuf], columns: &[&str]) -> Rows {
     let mut rows = Rows::new();
     for path in files {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
+        let reader =
+            ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
         for batch in reader {
             let batch = batch.unwrap();
             let columns: Vec<arrow_array::Int64Array> = columns
@@ -57,7 +58,8 @@ const ACTORS: &[(&str, ColumnType)] = &[
 /// Runs the statements that make the tables.
 fn by_sql(made: &Made, engine: &mut dyn Engine) -> (Rows, Rows, Vec<Vec<i64>>) {
     let scratch = made.scratch();
-    let columns = |names: &[(&str, ColumnType)]| names.iter().map(|(n, t)| ((*n).to_owned(), *t)).collect::<Vec<_>>();
+    let columns =
+        |names: &[(&str, ColumnType)]| names.iter().map(|(n, t)| ((*n).to_owned(), *t)).collect::<Vec<_>>();
     let events: Vec<(String, ColumnType)> = tables::store_events()
         .fields()
         .iter()
@@ -162,7 +164,8 @@ fn all(made: &Made) -> (Rows, Rows, Rows) {
 
 #[test]
 fn adding_gives_what_making_anew_gives() {
-    let records: Vec<_> = Running::new(Topology::Gossip, 9, 6000, 3, Faults { restart: 0.01, ..Faults::default() }).collect();
+    let records: Vec<_> =
+        Running::new(Topology::Gossip, 9, 6000, 3, Faults { restart: 0.01, ..Faults::default() }).collect();
     let mut made = Made::new();
     let (early, late) = records.split_at(4000);
     made.load("s", early);
@@ -207,7 +210,9 @@ fn systems_have_numbers_of_their_own_and_ids_that_are_used_again_are_matched_by_
         made.load(system, &generated(&Mix { seed, actors: 5, events: 300, ..Mix::default() }));
         made.refresh(system, false);
     }
-    let numbers = |system: &str| logs(&made.store, system).unwrap().iter().map(|log| log.number).collect::<BTreeSet<_>>();
+    let numbers = |system: &str| {
+        logs(&made.store, system).unwrap().iter().map(|log| log.number).collect::<BTreeSet<_>>()
+    };
     assert!(numbers("s").is_disjoint(&numbers("t")), "{:?} {:?}", numbers("s"), numbers("t"));
     // Two sends of one id, and the receives in the other order of their contents: by id alone there would be four edges.
     let line = |actor: &str, seq: u64, kind: &str, from: &str, to: &str, payload: &str| {

@@ -1,4 +1,4 @@
-//! The event store: two Delta tables in one directory.
+//! The event store: two Delta tables in one directory, and others beside them.
 
 mod backup;
 mod beside;

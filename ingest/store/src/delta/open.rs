@@ -81,7 +81,9 @@ impl Place<'_> {
     pub(super) fn at_version(&self, runtime: &Runtime, version: u64) -> Result<DeltaTable, StoreError> {
         let dir = self.store.join(self.table);
         let opened = runtime.block_on(async { self.builder(&dir)?.with_version(version).load().await });
-        opened.map_err(|e| table_error(&self.store.display().to_string(), "open an earlier version of the events", e))
+        opened.map_err(|e| {
+            table_error(&self.store.display().to_string(), "open an earlier version of the events", e)
+        })
     }
 
     fn builder(&self, dir: &Path) -> DeltaResult<DeltaTableBuilder> {

@@ -92,8 +92,10 @@ impl TableWriter {
     /// Lets pages of columns have so many rows at most, so that who looks for few rows reads few.
     pub fn with_page_rows(mut self, rows: usize) -> Result<Self, StoreError> {
         let properties = properties(None);
-        let properties = properties.map_err(|source| self.error("write to the table")(DeltaTableError::Parquet { source }))?;
-        let properties = properties.into_builder().set_data_page_row_count_limit(rows).set_write_batch_size(rows).build();
+        let properties = properties
+            .map_err(|source| self.error("write to the table")(DeltaTableError::Parquet { source }))?;
+        let properties =
+            properties.into_builder().set_data_page_row_count_limit(rows).set_write_batch_size(rows).build();
         self.writer = self.writer.with_writer_properties(properties);
         Ok(self)
     }
