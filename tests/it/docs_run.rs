@@ -23,11 +23,12 @@ use tempfile::TempDir;
 use crate::support::demo;
 
 /// Why a command of a page is not run, and on how many blocks of all pages each reason stands. A reason is added here, or it is none.
-const NOT_RUN: [(&str, usize); 5] = [
+const NOT_RUN: [(&str, usize); 6] = [
     ("compiles a project", 2),
     ("installs a release build", 1),
     ("is about a model that is not there", 1),
     ("needs a cluster", 1),
+    ("needs an engine", 1),
     ("waits for a person at a debugger", 2),
 ];
 
@@ -423,6 +424,7 @@ each! {
     ingest "docs/ingest.md",
     invariants "docs/invariants.md",
     model_protocol "docs/model-protocol.md",
+    plans "docs/plans.md",
     programs_as_they_are "docs/programs.md",
     python "docs/python.md",
     query "docs/query.md",

@@ -358,10 +358,10 @@ impl<'a> Making<'a> {
         let before: FxHashMap<i64, Log> = known.into_iter().map(|log| (log.number, log)).collect();
         let mut counts = vec![0_i64; actors.len()];
         let mut senders = Vec::new();
-        for actor in 0..actors.len() {
+        for (actor, count) in counts.iter_mut().enumerate() {
             let mut heard: FxHashSet<i64> = FxHashSet::default();
             let rows = system.edges_into(actor)?;
-            counts[actor] = rows.len() as i64;
+            *count = rows.len() as i64;
             heard.extend(rows.iter().filter(|(_, row)| !row.alone).map(|(_, row)| row.sa));
             senders.push(heard.len());
         }

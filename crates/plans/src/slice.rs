@@ -206,8 +206,9 @@ impl Session<'_> {
         // The strict rule is about the last delivery before what is named, also where that stands outside its log's order.
         let mut aims = targets.clone();
         if rule == ProvenanceRule::Strict {
-            let ordinary =
-                |place: &Place| self.logs.get(&place.number).is_some_and(|log| log.actor != ENVIRONMENT);
+            let ordinary = |place: &Place| {
+                self.logs.get(&place.position().0).is_some_and(|log| log.actor != ENVIRONMENT)
+            };
             aims.iter_mut().flatten().filter(|place| ordinary(place)).for_each(Place::put_in_order);
         }
         let closed = self.pasts(&aims)?;
