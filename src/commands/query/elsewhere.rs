@@ -14,6 +14,10 @@ use crate::commands::{Outcome, built};
 /// What to do where an engine has no answer.
 const WAY: &str = "fetch a past with --fetch EVENT and ask about that, or leave --engine out";
 
+/// What is asked of a session and a system.
+type Asking<'a> =
+    &'a mut dyn FnMut(&mut demi_plans::Session<'_>, &str) -> Result<(), Box<dyn std::error::Error>>;
+
 /// Answers a question on the engine that is named.
 pub fn run(args: &QueryArgs, ui: &Ui) -> Outcome {
     if args.sql.sql.is_some() {
@@ -24,10 +28,7 @@ pub fn run(args: &QueryArgs, ui: &Ui) -> Outcome {
         return on_fetched(args, event, ask, ui);
     }
     let (target, system) = (&args.target, args.system.as_deref());
-    let session = |ask: &mut dyn FnMut(
-        &mut demi_plans::Session<'_>,
-        &str,
-    ) -> Result<(), Box<dyn std::error::Error>>| {
+    let session = |ask: Asking<'_>| {
         on_engine(&args.engine, target, system, args.certain, ui, |session, system| ask(session, system))
     };
     match ask {
