@@ -318,9 +318,11 @@ fn positions_are_counted_on_from_file_to_file() {
 fn the_documented_mapping_does_what_it_says() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let text = std::fs::read_to_string(docs).unwrap();
-    let toml = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    let log = text.split("A log like this:\n\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let log: String = log.lines().map(|l| format!("{}\n", l.trim())).collect();
+    let file = |name: &str| {
+        let behind = text.split(&format!("<!-- file: {name} -->\n")).nth(1).unwrap();
+        behind.split("```").nth(1).unwrap().split_once('\n').unwrap().1
+    };
+    let (toml, log) = (file("mine.toml"), file("raft.log"));
     let units = Mapper::new(&Mapping::parse(toml, "docs").unwrap()).unwrap().map_text("f", log.as_bytes());
     let shown: Vec<String> = units
         .iter()
