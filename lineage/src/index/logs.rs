@@ -8,9 +8,42 @@ use super::clocks::{Made, Stored};
 use super::header::{BLOCK, IndexHeader};
 use super::info::{Info, Role};
 use super::links::{self, Link};
-use super::reader::ExplicitCause;
 use crate::error::LineageError;
+use crate::matching::Reason;
 use crate::read::NONE;
+
+/// A direct cause of an event in another place than just before it in its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExplicitCause {
+    /// The event that causes.
+    event: u32,
+    /// How it is known.
+    reason: Reason,
+    /// Whether no other match is possible.
+    certain: bool,
+}
+
+impl ExplicitCause {
+    /// An event that causes, how that is known, and whether no other match is possible.
+    pub(super) fn of(event: u32, reason: Reason, certain: bool) -> ExplicitCause {
+        ExplicitCause { event, reason, certain }
+    }
+
+    /// The event that causes.
+    pub(crate) fn event(&self) -> u32 {
+        self.event
+    }
+
+    /// How it is known.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// Whether no other match is possible.
+    pub(crate) fn certain(&self) -> bool {
+        self.certain
+    }
+}
 
 /// Logs in order.
 pub(crate) trait Logs {

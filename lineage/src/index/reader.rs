@@ -8,11 +8,12 @@ use super::counts::Counts;
 use super::header::{COUNTS, HEADER, INDEX_SCHEMA, INFOS, IndexHeader, LINKS, MATES, ORDERS, RUNS, STATES};
 use super::info::{Info, Role};
 use super::links::Links;
+use super::logs::ExplicitCause;
 use super::names::ByName;
 use super::pages::Pages;
 use super::seal::damaged;
 use crate::error::LineageError;
-use crate::matching::{Evidence, Reason};
+use crate::matching::Evidence;
 use crate::read::NONE;
 
 /// The order index of an execution. Only the parts that a question needs are read.
@@ -70,39 +71,6 @@ impl Index {
     /// By actor: its runs by name, where they are in another order. Found when first asked for.
     pub(super) fn names_by_log(&self) -> &[OnceCell<Option<Box<ByName>>>] {
         &self.by_name
-    }
-}
-
-/// A direct cause of an event in another place than just before it in its log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ExplicitCause {
-    /// The event that causes.
-    event: u32,
-    /// How it is known.
-    reason: Reason,
-    /// Whether no other match is possible.
-    certain: bool,
-}
-
-impl ExplicitCause {
-    /// An event that causes, how that is known, and whether no other match is possible.
-    pub(super) fn of(event: u32, reason: Reason, certain: bool) -> ExplicitCause {
-        ExplicitCause { event, reason, certain }
-    }
-
-    /// The event that causes.
-    pub(crate) fn event(&self) -> u32 {
-        self.event
-    }
-
-    /// How it is known.
-    pub(crate) fn reason(&self) -> Reason {
-        self.reason
-    }
-
-    /// Whether no other match is possible.
-    pub(crate) fn certain(&self) -> bool {
-        self.certain
     }
 }
 
@@ -205,7 +173,7 @@ impl Index {
     }
 
     fn edge(&self, event: u32, info: Info) -> Result<Option<ExplicitCause>, LineageError> {
-        let cause = |event| ExplicitCause { event, reason: info.reason(), certain: info.is_certain() };
+        let cause = |event| ExplicitCause::of(event, info.reason(), info.is_certain());
         Ok(self.mate(event)?.map(cause))
     }
 
@@ -223,7 +191,7 @@ impl Index {
         }
         if info.is_linked() {
             for (cause, Evidence { reason, certain }) in self.links.causes(event)? {
-                f(ExplicitCause { event: self.checked(cause)?, reason, certain })?;
+                f(ExplicitCause::of(self.checked(cause)?, reason, certain))?;
             }
         }
         Ok(())
@@ -243,7 +211,7 @@ impl Index {
         }
         if info.is_linked() {
             for (effect, Evidence { reason, certain }) in self.links.effects(event)? {
-                f(ExplicitCause { event: self.checked(effect)?, reason, certain })?;
+                f(ExplicitCause::of(self.checked(effect)?, reason, certain))?;
             }
         }
         Ok(())

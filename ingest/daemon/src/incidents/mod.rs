@@ -4,6 +4,7 @@ mod config;
 mod figures;
 mod openapi;
 mod service;
+mod shared;
 mod tell;
 mod web;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ use demi_incidents::decide::{Receiver, Seen, Worker, housekeeping};
 use demi_incidents::models::Models;
 use demi_incidents::watch::Watch;
 use demi_incidents::work::{Setup, Turn, Workshop};
-use demi_incidents::{Journal, JournalError, LocalFolder, Place, retention};
+use demi_incidents::{JournalError, retention};
 
 use super::config::{IncidentsConfig, ReceiverConfig, Settings};
+use super::shared::Shared;
 use super::{tell, web};
 use crate::backoff::Backoff;
 use crate::batch::Origin;
@@ -51,37 +52,6 @@ pub enum ServiceError {
     /// The system says no.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-}
-
-/// What the parts share.
-pub(super) struct Shared {
-    journal: Mutex<Journal<LocalFolder>>,
-    pub(super) place: Place,
-    pub(super) settings: Settings,
-}
-
-impl Shared {
-    pub(super) fn journal(&self) -> MutexGuard<'_, Journal<LocalFolder>> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(store: &Path, settings: Settings) -> Result<Self, JournalError> {
-        let place = Place::of(store);
-        let folder = LocalFolder::new(place.root().to_owned());
-        let _ = folder.sweep("journal");
-        let journal = Journal::open(folder, by("pages"))?;
-        Ok(Shared { journal: Mutex::new(journal), place, settings })
-    }
-
-    /// A reader and writer of the journal for a part of the service. What the journal comes to is in memory once for all of them.
-    pub(super) fn part(&self, part: &str) -> Journal<LocalFolder> {
-        self.journal().share(by(part))
-    }
-}
-
-/// The name of a part of this process.
-fn by(part: &str) -> String {
-    format!("daemon:{}:{part}", std::process::id())
 }
 
 /// What of the service is wanted.

@@ -14,7 +14,7 @@ use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, StatusCode};
 
 use super::config::{ReceiverConfig, all_pass, is_literal};
-use super::service::Shared;
+use super::shared::Shared;
 use crate::backoff::Backoff;
 use crate::monitors::post;
 use crate::shutdown::Shutdown;

@@ -27,7 +27,7 @@ use super::openapi::{
     self, ActionBody, AlertsAnswer, Api, Bugs, Content, Incidents, OpenedAnswer, Problem, UploadAnswer,
     Written, of,
 };
-use super::service::Shared;
+use super::shared::Shared;
 use crate::net::guard;
 use crate::net::security::{Holder, Role, Tokens};
 use crate::sources::web::bearer;
