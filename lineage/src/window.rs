@@ -22,7 +22,9 @@ use crate::execution::writer;
 use crate::query::instant;
 use crate::read::intern::Interner;
 use crate::read::source::{always_null, batches, columns_of};
-use crate::read::{BATCH_ROWS, IdHash, RowRanges, beside, chosen_batches, columns, record_schema, runs};
+use crate::read::{
+    BATCH_ROWS, IdHash, RowRanges, any_value, beside, chosen_batches, columns, record_schema, runs,
+};
 
 /// Ids that are held at a time.
 const HELD: usize = 1 << 24;
@@ -178,12 +180,6 @@ impl Limits {
             })?;
             limits.since = greatest.least().filter(|_| greatest.is_full());
         }
-        if log.timed == 0 && log.looked {
-            return Err(LineageError::Question(
-                "no event has a time that can be read, so that nothing says which of them the window holds"
-                    .to_owned(),
-            ));
-        }
         Ok(limits)
     }
 }
@@ -306,9 +302,7 @@ struct Log<'a> {
     files: &'a [SealedFile],
     actors: Interner,
     environment: u32,
-    /// Whether times were looked at, and how many could be read.
-    looked: bool,
-    timed: u64,
+    /// Events without a time that can be read, once times were looked at.
     untimed: u64,
     /// Ids that are held at a time.
     held: usize,
@@ -316,19 +310,15 @@ struct Log<'a> {
 
 impl<'a> Log<'a> {
     fn new(files: &'a [SealedFile]) -> Result<Log<'a>, LineageError> {
-        let clocks = columns_of(&record_schema(), &["vector_clock"]);
-        if always_null(files, &clocks)? == [false] && any(files, "vector_clock", |_| true)? {
+        if any_value(files, "vector_clock", |_| true)? {
             return Err(unfit("events have vector clocks"));
         }
-        let attributes = columns_of(&record_schema(), &["attrs"]);
-        if always_null(files, &attributes)? == [false]
-            && any(files, "attrs", |text| text.contains("\"span_id\""))?
-        {
+        if any_value(files, "attrs", |text| text.contains("\"span_id\""))? {
             return Err(unfit("events are of spans"));
         }
         let mut actors = Interner::default();
         let environment = actors.intern(ENVIRONMENT);
-        Ok(Log { files, actors, environment, looked: false, timed: 0, untimed: 0, held: HELD })
+        Ok(Log { files, actors, environment, untimed: 0, held: HELD })
     }
 
     /// Calls `f` with each record, its file and its row.
@@ -407,7 +397,7 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// Calls `f` with each event that has a time.
+    /// Calls `f` with each event that has a time. That there is none is an error.
     fn each_time(&mut self, mut f: impl FnMut(&Record, i64)) -> Result<(), LineageError> {
         let (mut timed, mut untimed) = (0, 0);
         self.each(Columns { times: true, messages: false }, &mut |_, _, record| match record.time {
@@ -417,7 +407,13 @@ impl<'a> Log<'a> {
             }
             None => untimed += 1,
         })?;
-        (self.looked, self.timed, self.untimed) = (true, timed, untimed);
+        self.untimed = untimed;
+        if timed == 0 {
+            return Err(LineageError::Question(
+                "no event has a time that can be read, so that nothing says which of them the window holds"
+                    .to_owned(),
+            ));
+        }
         Ok(())
     }
 
@@ -457,12 +453,6 @@ impl<'a> Log<'a> {
                 cut.lower(record.actor, record.place);
             }
         })?;
-        if self.timed == 0 {
-            return Err(LineageError::Question(
-                "no event has a time that can be read, so that nothing says which of them the window holds"
-                    .to_owned(),
-            ));
-        }
         Ok(cut)
     }
 
@@ -665,19 +655,6 @@ fn unfit(what: &str) -> LineageError {
     LineageError::Question(format!(
         "a window begins and ends at consistent cuts, which the ids of messages tell; here {what}: build all of it, without a window"
     ))
-}
-
-/// Whether some value of a text column fits.
-fn any(files: &[SealedFile], column: &str, fits: impl Fn(&str) -> bool) -> Result<bool, LineageError> {
-    let wanted = columns_of(&record_schema(), &[column]);
-    for batch in batches(files, &wanted, BATCH_ROWS) {
-        let (_, batch) = batch?;
-        let texts = columns::text(&batch, column)?;
-        if texts.iter().flatten().any(&fits) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Writes these rows of the files to a file of their own.

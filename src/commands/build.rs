@@ -25,7 +25,7 @@ pub struct BuildArgs {
     #[command(flatten)]
     logs: LogArgs,
     /// The event store, in place of logs [default: the environment variable DEMI_STORE].
-    #[arg(long, value_name = "DIR", conflicts_with = "logs")]
+    #[arg(long, value_name = "DIR|URL", conflicts_with = "logs", value_parser = super::built::place())]
     store: Option<PathBuf>,
     /// The recorded system; optional if the store holds only one. For logs, the name to give it.
     #[arg(long, value_name = "NAME")]
@@ -127,7 +127,9 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
         }
         return of_logs(&args, options, ui);
     }
-    let store = args.store.clone().or_else(|| std::env::var_os("DEMI_STORE").map(PathBuf::from));
+    let named =
+        std::env::var_os("DEMI_STORE").map(|place| super::built::folder_of(place.as_ref())).transpose()?;
+    let store = args.store.clone().or(named);
     let Some(store) = store else {
         return Err("nothing to build from: name logs, or an event store with --store".into());
     };

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 use demi_common::sealed::{DAMAGED, SealedFile};
@@ -23,9 +24,19 @@ const ORDERS: &str = "orders";
 /// How often the files of a store are looked at anew.
 const LOOKS: u32 = 5;
 
-/// Whether a folder is an event store.
+/// Whether a folder is an event store, or the mirror of one on object storage.
 pub fn is_store(path: &Path) -> bool {
-    path.join("events").join("_delta_log").is_dir()
+    demi_store::is_mirror(path) || path.join("events").join("_delta_log").is_dir()
+}
+
+/// The folder of a store: a path is itself, and an address on object storage has a mirror.
+pub fn folder_of(place: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    Ok(demi_store::folder_of(place)?)
+}
+
+/// What reads the place of a store on the command line.
+pub fn place() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|place| demi_store::folder_of(&place))
 }
 
 /// The system that is meant: the one that is named, or the only one of the store.

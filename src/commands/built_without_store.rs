@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use clap::builder::PathBufValueParser;
 use demi_commands::ui::Ui;
 use demi_common::sealed::SealedFile;
 use demi_lineage::BuildOptions;
@@ -16,6 +17,16 @@ use super::left_out;
 /// Whether a folder is an event store.
 pub fn is_store(path: &Path) -> bool {
     path.join("events").join("_delta_log").is_dir()
+}
+
+/// The folder of a store.
+pub fn folder_of(place: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    Ok(place.to_owned())
+}
+
+/// What reads the place of a store on the command line.
+pub fn place() -> PathBufValueParser {
+    PathBufValueParser::new()
 }
 
 /// The systems of a store.

@@ -16,7 +16,7 @@ use demi_commands::ui::Ui;
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
     /// What to check: event stores (each system is one execution), executions written by build, and folders with logs of event records.
-    #[arg(value_name = "EXEC|STORE|LOGS", required = true)]
+    #[arg(value_name = "EXEC|STORE|LOGS", required = true, value_parser = super::built::place())]
     sources: Vec<PathBuf>,
     /// The file of invariants; muted ones are skipped.
     #[arg(long, value_name = "FILE")]

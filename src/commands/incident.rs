@@ -10,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use demi_common::Table;
 use demi_common::text::{printable, printable_lines};
+use demi_incidents::bundle;
 use demi_incidents::decide::Worker;
 use demi_incidents::event::{Event, Input, Opened, Source};
 use demi_incidents::forget;
@@ -62,6 +63,10 @@ pub enum IncidentCommand {
     Retry(RetryArgs),
     /// Replay the schedules of known bugs on a model, as a regression suite. Exit status 1 if one still violates, 4 if that is not known of one.
     Replay(ReplayArgs),
+    /// Write an incident as one file, to give to somebody else: the execution, the shortest schedule, its proof, and the page.
+    Bundle(BundleArgs),
+    /// Take in a bundle that somebody gives, as an incident of this store; its id is printed. Nothing that it says of itself is believed, and nothing runs.
+    Import(ImportArgs),
     /// Forget incidents for good: their files, and what the journal says of them. What stays are class and number.
     Purge(PurgeArgs),
     /// Make room: remove files of incidents, the oldest of the most frequent bugs first. What stands for a bug stays.
@@ -74,7 +79,7 @@ pub enum IncidentCommand {
 #[derive(Args)]
 pub struct StoreArgs {
     /// The folder whose incidents they are: an event store, or any folder.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
 }
 
@@ -312,9 +317,35 @@ pub struct SweepArgs {
     space: u64,
 }
 
+/// Arguments of `incident bundle`.
+#[derive(Args)]
+pub struct BundleArgs {
+    /// The incident, or a bug, whose shortest schedule is given.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The file to write, a tar archive packed by zstd.
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// Arguments of `incident import`.
+#[derive(Args)]
+pub struct ImportArgs {
+    /// The bundle.
+    #[arg(value_name = "FILE")]
+    bundle: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Refuse a bundle that unpacks to more than this.
+    #[arg(long, value_name = "AMOUNT", default_value = "16GiB", value_parser = amount)]
+    most_unpacked: u64,
+}
+
 /// Arguments of `incident purge`.
 #[derive(Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["system", "actor", "incidents"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["system", "actor", "before", "incidents"]))]
 pub struct PurgeArgs {
     /// Incidents.
     #[arg(value_name = "INCIDENT")]
@@ -327,6 +358,9 @@ pub struct PurgeArgs {
     /// All incidents in which this actor, or any other name, stands: in what is known of them, their executions and pages, or logs that were brought.
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
+    /// All incidents that were opened before this day (UTC), as 2026-01-31.
+    #[arg(long, value_name = "DATE")]
+    before: Option<chrono::NaiveDate>,
 }
 
 fn mappings() -> impl Iterator<Item = &'static str> {
@@ -386,6 +420,25 @@ pub fn run(command: IncidentCommand, ui: &Ui) -> Outcome {
             write(&mut journal, &Event::Retry { id, by: user() }, ui)
         }
         IncidentCommand::Replay(args) => replay(&args, ui),
+        IncidentCommand::Bundle(args) => {
+            let journal = args.store.journal()?;
+            let state = journal.state();
+            let incident =
+                state.incidents().get(&named(&state, &args.name)?).ok_or("there is no such incident")?;
+            super::replace_file(&args.out, |file| Ok(bundle::write(incident, &args.store.place(), file)?))?;
+            ui.note(&format!("wrote {}", args.out.display()));
+            Ok(ExitCode::SUCCESS)
+        }
+        IncidentCommand::Import(args) => {
+            let mut journal = args.store.journal()?;
+            let taken = bundle::import(&mut journal, &args.store.place(), &args.bundle, args.most_unpacked);
+            let (id, new) = taken.map_err(|error| format!("{}: {error}", args.bundle.display()))?;
+            if !new {
+                ui.note("it was here before");
+            }
+            ui.result(&id.to_string());
+            Ok(ExitCode::SUCCESS)
+        }
         IncidentCommand::Purge(args) => purge(&args, ui),
         IncidentCommand::Sweep(args) => {
             let mut journal = args.store.journal()?;
@@ -399,6 +452,18 @@ pub fn run(command: IncidentCommand, ui: &Ui) -> Outcome {
 
 fn find(state: &State, name: &str) -> Result<IncidentId, String> {
     state.find(name).ok_or_else(|| format!("there is no incident '{}', or several begin so", printable(name)))
+}
+
+/// The incident of this name, or the one that stands for the bug of this name.
+fn named(state: &State, name: &str) -> Result<IncidentId, String> {
+    let number: Option<u32> = name.strip_prefix("B-").and_then(|number| number.parse().ok());
+    match number {
+        Some(number) => {
+            let (_, bug) = state.bug(number).ok_or_else(|| format!("there is no bug B-{number}"))?;
+            Ok(bug.representative())
+        }
+        None => find(state, name),
+    }
 }
 
 fn open(args: &OpenArgs, ui: &Ui) -> Outcome {
@@ -509,13 +574,7 @@ fn list(args: &ListArgs, ui: &Ui) -> Outcome {
 fn show(args: &ShowArgs, ui: &Ui) -> Outcome {
     let journal = args.store.journal()?;
     let number: Option<u32> = args.name.strip_prefix("B-").and_then(|number| number.parse().ok());
-    let id = match number {
-        Some(number) => {
-            let state = journal.state();
-            state.bug(number).ok_or_else(|| format!("there is no bug B-{number}"))?.1.representative()
-        }
-        None => find(&journal.state(), &args.name)?,
-    };
+    let id = named(&journal.state(), &args.name)?;
     let story = journal.story(id)?;
     let state = &*journal.state();
     let bug = number.and_then(|number| state.bug(number));
@@ -741,10 +800,11 @@ fn replay(args: &ReplayArgs, ui: &Ui) -> Outcome {
 
 fn purge(args: &PurgeArgs, ui: &Ui) -> Outcome {
     let mut journal = args.store.journal()?;
-    let ids = match (&args.system, &args.actor) {
-        (Some(system), _) => forget::of_system(&journal.state(), system),
-        (None, Some(actor)) => forget::naming(&journal, &args.store.place(), actor)?,
-        (None, None) => {
+    let ids = match (&args.system, &args.actor, args.before) {
+        (Some(system), ..) => forget::of_system(&journal.state(), system),
+        (None, Some(actor), _) => forget::naming(&journal, &args.store.place(), actor)?,
+        (None, None, Some(day)) => forget::before(&journal.state(), &day.to_string()),
+        (None, None, None) => {
             args.incidents.iter().map(|name| find(&journal.state(), name)).collect::<Result<Vec<_>, _>>()?
         }
     };

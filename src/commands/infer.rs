@@ -24,7 +24,7 @@ const WELL_KNOWN: f64 = 20.0;
 pub struct InferArgs {
     /// What to infer from: event stores (each system is one execution), executions written by build, and folders with logs of event records. Several
     /// executions refute what a single one suggests.
-    #[arg(value_name = "EXEC|STORE|LOGS", required = true)]
+    #[arg(value_name = "EXEC|STORE|LOGS", required = true, value_parser = super::built::place())]
     sources: Vec<PathBuf>,
     /// The system to use, for stores with several.
     #[arg(long, value_name = "NAME")]

@@ -21,7 +21,7 @@ const SPOOLS: &str = "spools";
 #[derive(Args)]
 pub struct BackupArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// The folder of the backup: absent, empty, or an earlier backup of the store, to which only what is new is added.
     #[arg(long, value_name = "DIR")]
@@ -41,7 +41,7 @@ pub struct RestoreArgs {
     #[arg(value_name = "BACKUP")]
     backup: Option<PathBuf>,
     /// Directory of the event store; absent or empty where a backup is restored.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// The spool of a daemon that wrote into the store and will do so again. No daemon may be using it. May be given several times.
     #[arg(long, value_name = "DIR")]

@@ -31,7 +31,7 @@ impl ConfigArgs {
 #[derive(Args)]
 pub struct VerifyArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// Directory of the spool.
     #[arg(long, value_name = "DIR")]

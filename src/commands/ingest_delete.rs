@@ -10,6 +10,7 @@ use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 #[cfg(feature = "daemon")]
 use demi_daemon::Idle;
+use demi_incidents::{IncidentId, Journal, LocalFolder, Place, forget};
 use demi_store::{Deletion, Doomed, Store, Waiting};
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ const STAGE: &str = ".demi-new-";
 #[derive(Args)]
 pub struct DeleteArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// The system whose events are deleted. With only --before it is optional: the default is all systems.
     #[arg(long, value_name = "NAME", required_unless_present = "before")]
@@ -43,6 +44,9 @@ pub struct DeleteArgs {
     /// A spool that holds events of the store. Spools of daemons that wrote to the store are known; may be given several times.
     #[arg(long, value_name = "DIR")]
     spool: Vec<PathBuf>,
+    /// Forget incidents of the store as well that hold what is deleted: their executions, schedules and pages, and what the journal says of them.
+    #[arg(long)]
+    incidents: bool,
     /// Print the outcome as JSON.
     #[arg(long)]
     json: bool,
@@ -57,6 +61,8 @@ struct DeletionReport {
     spooled: u64,
     /// Executions and results below the store that held events of the system and are removed.
     removed: Vec<PathBuf>,
+    /// Incidents that hold deleted events and are forgotten.
+    incidents: Vec<IncidentId>,
     /// What may hold deleted events and was not reached, and why.
     left: Vec<Unreached>,
 }
@@ -110,6 +116,7 @@ pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
         let bar = ui.progress();
         bar.set_message(format!("deleting from {}", system.escape_debug()));
         let one = one(&mut store, system, &doomed, &spools, &left);
+        let one = one.and_then(|mut one| incidents(args, system, &mut one).map(|()| one));
         bar.finish_and_clear();
         done.push(one?);
     }
@@ -149,7 +156,45 @@ fn one(
     }
     super::built::forget(store, system)?;
     let removed = if doomed.is_nothing() { Vec::new() } else { violations(store.dir(), system, &mut left)? };
-    Ok(DeletionReport { deletion, spooled, removed, left: left.into_iter().collect() })
+    let left = left.into_iter().collect();
+    Ok(DeletionReport { deletion, spooled, removed, incidents: Vec::new(), left })
+}
+
+/// Forgets the incidents that hold what was deleted, or tells of them. Which hold what happened before some day is not written down: those that were
+/// opened before it are forgotten, and the others are told of.
+fn incidents(args: &DeleteArgs, system: &str, done: &mut DeletionReport) -> Result<(), Box<dyn Error>> {
+    let place = Place::of(&args.store);
+    if !place.root().is_dir() {
+        return Ok(());
+    }
+    let mut journal = Journal::open(LocalFolder::new(place.root().to_owned()), "ingest delete")?;
+    let of_system: BTreeSet<IncidentId> = forget::of_system(&journal.state(), system).into_iter().collect();
+    let mut holding = of_system.clone();
+    if !args.actor.is_empty() {
+        holding.clear();
+        for actor in &args.actor {
+            holding.extend(forget::naming(&journal, &place, actor)?);
+        }
+        holding.retain(|id| of_system.contains(id));
+    }
+    let surely: BTreeSet<IncidentId> = match args.before {
+        Some(day) => forget::before(&journal.state(), &day.to_string()).into_iter().collect(),
+        None => holding.clone(),
+    };
+    let (going, staying): (Vec<IncidentId>, Vec<IncidentId>) =
+        holding.into_iter().partition(|id| args.incidents && surely.contains(id));
+    let reason = match args.incidents {
+        true => "an incident that may hold events of before that day: demi-lineage incident purge",
+        false => "an incident that may hold deleted events: --incidents forgets it",
+    };
+    done.left.extend(staying.iter().map(|id| Unreached { path: place.data(*id), reason: reason.to_owned() }));
+    if !going.is_empty() {
+        forget::purge(&mut journal, &place, &going, "ingest delete")?;
+        // Executions that were told of may have been theirs.
+        done.left.retain(|one| one.path.exists());
+    }
+    done.incidents = going;
+    Ok(())
 }
 
 /// Removes what monitors had built of a system: each execution has a name of its own for the store's files as they were, or a copy.
@@ -226,6 +271,9 @@ fn text(done: &DeletionReport) -> String {
     }
     if *spooled > 0 {
         text.push_str(&format!("; {spooled} lines deleted from the spool"));
+    }
+    if !done.incidents.is_empty() {
+        text.push_str(&format!("; {} incidents are forgotten", done.incidents.len()));
     }
     for path in removed {
         text.push_str(&format!("\nremoved {}", path.display()));

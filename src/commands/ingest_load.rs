@@ -30,7 +30,7 @@ const MOST_REASONS: usize = 3;
 #[derive(Args)]
 pub struct LoadArgs {
     /// Directory of the event store; created if it does not exist.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// Name of the recorded system or deployment.
     #[arg(long, value_name = "NAME")]

@@ -13,7 +13,7 @@ use demi_commands::ui::Ui;
 #[derive(Args)]
 pub struct StatusArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// Only this system.
     #[arg(long, value_name = "NAME")]
@@ -27,7 +27,7 @@ pub struct StatusArgs {
 #[derive(Args)]
 pub struct RequeueArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// The system whose quarantine is read again; optional if the store holds only one.
     #[arg(long, value_name = "NAME")]

@@ -24,7 +24,7 @@ pub enum LineageCommand {
 #[derive(clap::Args)]
 pub struct RefreshArgs {
     /// Directory of the event store.
-    #[arg(long, value_name = "DIR", env = "DEMI_STORE")]
+    #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
     /// Only this system; otherwise all.
     #[arg(long, value_name = "NAME")]

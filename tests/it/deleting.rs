@@ -132,7 +132,7 @@ fn nothing_of_a_deleted_actor_is_on_the_disk() {
     let done =
         demi(&["ingest", "delete", "--store", &at("store"), "--system", "s", "--actor", "ada", "--json"]);
     let expected = json!([{ "system": "s", "events": 50, "kept": 50, "quarantined": 1, "quarantined_kept": 1, "spooled": 0,
-            "removed": [], "left": [] }]);
+            "removed": [], "incidents": [], "left": [] }]);
     assert_eq!(done, expected);
     assert!(!says("ada") && says("bob"));
     assert_eq!(copies(), 0);

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use std::path::Path;
-use std::process::Output;
 
 use serde_json::Value;
+
+use crate::support::run::{done, told};
 
 /// Two logs: `a` asks `b` for a vote, and `b` is elected twice.
 const LOGS: [(&str, &[&str]); 2] = [
@@ -26,23 +27,6 @@ const LOGS: [(&str, &[&str]); 2] = [
         ],
     ),
 ];
-
-fn demi(folder: &Path, args: &[&str]) -> Output {
-    let mut command = assert_cmd::Command::cargo_bin("demi-lineage").unwrap();
-    command.current_dir(folder).arg("-q").args(args).output().unwrap()
-}
-
-fn told(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
-    let output = demi(folder, args);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn done(folder: &Path, args: &[&str]) -> String {
-    let (code, out, err) = told(folder, args);
-    assert_eq!(code, Some(0), "{args:?}: {out}{err}");
-    out
-}
 
 fn logs(folder: &Path) {
     std::fs::create_dir(folder.join("logs")).unwrap();
@@ -72,7 +56,7 @@ fn a_text_or_a_line_leads_to_its_event() {
     assert_eq!(events(&["Vote", "--limit", "1"]), ["a/2"]);
     let text = done(at, &["query", "exec", "find", "two leaders"]);
     assert_eq!(text.lines().next(), Some("b/2  local: ERROR: two leaders in term 7"));
-    assert_eq!(told(at, &["query", "exec", "find", "three leaders"]).0, Some(1));
+    assert_eq!(told(at, &["query", "exec", "find", "three leaders"]).0, 1);
     for (line, says) in [
         ("logs/a.jsonl:2", "the nearest event before it is a/1"),
         ("logs/a.jsonl:17", "has 3 lines"),
@@ -80,10 +64,10 @@ fn a_text_or_a_line_leads_to_its_event() {
         ("nowhere.jsonl:1", "nowhere.jsonl"),
     ] {
         let (code, _, err) = told(at, &["query", "exec", "find", "--line", line]);
-        assert!(code == Some(2) && err.contains(says), "{line}: {err}");
+        assert!(code == 2 && err.contains(says), "{line}: {err}");
     }
     let (code, _, err) = told(at, &["query", "exec", "find", "--regex", "("]);
-    assert!(code == Some(2) && err.contains("unclosed group"), "{err}");
+    assert!(code == 2 && err.contains("unclosed group"), "{err}");
 }
 
 #[test]
@@ -120,7 +104,7 @@ fn a_violation_is_named_by_a_line_or_a_text() {
         ("lines:x", "expected event:ACTOR/SEQ"),
     ] {
         let (code, _, err) = told(at, &["build", "logs", "--violation", spec, "--out", "other"]);
-        assert!(code == Some(2) && err.contains(says), "{spec}: {err}");
+        assert!(code == 2 && err.contains(says), "{spec}: {err}");
     }
     let left: Vec<_> = std::fs::read_dir(at).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".demi")), "{left:?}");

@@ -341,6 +341,14 @@ fn every_route_asks_for_a_token_where_there_are_some() {
         ("GET /healthz", 200),
         ("GET /v1/openapi.json", 401),
         ("POST /v1/uploads", 401),
+        ("GET /v1/incidents/x/bundle", 401),
+        ("GET /v1/incidents/x/test?language=python", 401),
+        ("GET /v1/workers", 401),
+        ("GET /v1/models", 401),
+        ("GET /v1/receivers", 401),
+        // With a number it would not end.
+        ("GET /v1/events?after=x", 401),
+        ("POST /v1/purge", 401),
     ];
     let bearer = ("authorization", "Bearer 0123456789abcdef0123");
     for (route, status) in routes {
@@ -356,6 +364,7 @@ fn every_route_asks_for_a_token_where_there_are_some() {
             "POST /v1/incidents" | "POST /v1/alertmanager" | "POST /v1/uploads" => {
                 &["reporter", "operator", "worker", "admin"]
             }
+            "POST /v1/purge" => &["admin"],
             route if route.starts_with("GET ") => &["viewer", "operator", "worker", "admin"],
             _ => &["operator", "worker", "admin"],
         };
@@ -392,6 +401,73 @@ fn every_route_asks_for_a_token_where_there_are_some() {
         403
     );
     assert_eq!(ask(to, "POST /b/1/ack", &[("cookie", session), ("origin", &origin)], "").status, 409);
+}
+
+/// Who listens is told each entry as it comes; an incident is given as the same bundle as on the command line; and an administrator forgets it.
+#[test]
+fn the_journal_is_listened_to_and_incidents_are_given_away_and_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::write(path("logs.jsonl.zst"), LOGS).unwrap();
+    let demi = |args: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"));
+        let output = command.arg("-q").args(args).args(["--store", &path("store")]).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let id = demi(&["incident", "open", &path("logs.jsonl.zst"), "--system", "zebra7"]);
+    demi(&["incident", "work", "--once"]);
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
+        .args(["-q", "incident", "serve", "--listen", "127.0.0.1:0", "--store", &path("store")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let to: SocketAddr = line.trim().trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+    let _daemon = Daemon { child, pages: to };
+
+    let mut listening = TcpStream::connect(to).unwrap();
+    listening.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(listening, "GET /v1/events?after=1 HTTP/1.1\r\nhost: {to}\r\n\r\n").unwrap();
+    let mut listening = BufReader::new(listening);
+    let mut heard = |wanted: &str| {
+        let mut line = String::new();
+        while listening.read_line(&mut line).unwrap() > 0 {
+            if line.contains(wanted) {
+                return line;
+            }
+            line.clear();
+        }
+        panic!("nobody said {wanted}");
+    };
+    let claimed = heard("\"e\":\"claimed\"");
+    assert!(claimed.contains("\"n\":2"), "from behind the first entry on: {claimed}");
+    demi(&["incident", "note", "B-1", "seen by somebody"]);
+    assert!(heard("\"e\":\"noted\"").contains("seen by somebody"));
+
+    // Over HTTP as on the command line.
+    demi(&["incident", "bundle", &id, "--out", &path("own.tar.zst")]);
+    let mut stream = TcpStream::connect(to).unwrap();
+    write!(stream, "GET /v1/incidents/{id}/bundle HTTP/1.0\r\nhost: {to}\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let at = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer[at..] == std::fs::read(path("own.tar.zst")).unwrap(), "{}", answer.len());
+
+    let shown = ask(to, "GET /v1/incidents?since=2020-01-01&until=2020-01-02", &[], "");
+    assert!(shown.body.contains("\"items\":[]"), "{}", shown.body);
+    assert!(ask(to, "GET /v1/incidents?since=2020-01-01", &[], "").body.contains(&id));
+    for (body, status) in [("{}", 422), ("{\"before\":\"x\"}", 422), ("{\"systems\":\"x\"}", 422)] {
+        assert_eq!(ask(to, "POST /v1/purge", &[], body).status, status, "{body}");
+    }
+    let none = ask(to, "POST /v1/purge", &[], "{\"system\":\"zebra7\",\"before\":\"2020-01-01\"}");
+    assert_eq!((none.status, none.body.contains(&id)), (202, false), "{}", none.body);
+    let purged = ask(to, "POST /v1/purge", &[], "{\"system\":\"zebra7\",\"before\":\"2999-01-01\"}");
+    assert_eq!((purged.status, purged.body.contains(&id)), (202, true), "{}", purged.body);
+    let shown = ask(to, &format!("GET /v1/incidents/{id}"), &[], "");
+    assert!(shown.body.contains("purged") && !shown.body.contains("zebra7"), "{}", shown.body);
+    assert_eq!(ask(to, &format!("GET /v1/incidents/{id}/bundle"), &[], "").status, 404);
 }
 
 /// Logs that are sent, plain or packed, are an incident each; what is no log, or too large once it is unpacked, is nothing.

@@ -101,6 +101,43 @@ fn logs_become_a_page_and_a_second_occurrence_is_the_same_bug() {
     assert!(shown.contains("of 677 recorded steps") && shown.contains("raft45_duplicate_votes"), "{shown}");
     assert_eq!(folder.incident(1, &["list"]).lines().count(), 2, "an open bug");
 
+    // Given to somebody else, it is the same bug there, of which nothing is believed that was not looked at.
+    let (bundle, theirs) = (folder.path("bundle.tar.zst"), folder.path("theirs"));
+    folder.incident(0, &["bundle", "B-1", "--out", &bundle]);
+    let taken = ends(0, &["incident", "import", &bundle, "--store", &theirs]).trim().to_owned();
+    assert_eq!(ends(0, &["incident", "import", &bundle, "--store", &theirs]).trim(), taken, "taken once");
+    assert_eq!(folder.incident(0, &["import", &bundle]).trim(), first, "its own store knows it");
+    ends(0, &["incident", "work", "--once", "--store", &theirs]);
+    let shown = ends(0, &["incident", "show", &taken, "--store", &theirs, "--json"]);
+    let there: Value = serde_json::from_str(&shown).unwrap();
+    for same in ["steps", "system", "version"] {
+        assert_eq!(there[same], incident[same], "{there}");
+    }
+    assert_eq!(there["findings"]["keys"], incident["findings"]["keys"]);
+    assert_eq!((&there["bug"], &there["findings"]["verified"]), (&"B-1".into(), &false.into()), "{there}");
+    let theirs_data = Path::new(&theirs).join("incidents/data").join(&taken);
+    let kept = std::fs::read_dir(&theirs_data).unwrap().map(|entry| entry.unwrap().path());
+    let result =
+        kept.into_iter().find(|path| path.join("schedule.jsonl").is_file()).unwrap().display().to_string();
+    ends(
+        0,
+        &[
+            "replay",
+            &format!("{result}/schedule.jsonl"),
+            "--scenario",
+            &format!("{result}/scenario.toml"),
+            "--strict",
+        ],
+    );
+    assert!(ends(0, &["incident", "verify", "--store", &theirs]).contains("nothing is missing"));
+    // The model is in Rust, and so is the test.
+    let test = folder.data(&first).join("x");
+    let tests = incident["findings"]["outputs"].as_array().unwrap().iter();
+    let tests: Vec<&str> =
+        tests.filter_map(|output| output["name"].as_str()).filter(|name| name.ends_with(".rs")).collect();
+    assert_eq!(tests.len(), 1, "{incident}");
+    assert!(std::fs::read_to_string(test.with_file_name(tests[0])).unwrap().contains("#[test]"));
+
     // The bug as a regression suite: on the model as it is, and on one without the defect.
     let scenario = folder.path("scenario.toml");
     let repaired = folder.path("repaired.toml");
@@ -255,6 +292,22 @@ fn an_actor_is_forgotten_down_to_the_last_file() {
     assert_eq!(uploads, 1, "the other's log stays");
     assert_eq!(folder.json(&["show", &other])["result"], "unmodelled");
     assert!(folder.incident(0, &["purge", "--actor", "giraffe5"]).contains("0 incidents"));
+
+    // Events that are deleted from the store take the incidents with them that hold them, where that is asked for.
+    let store = folder.store();
+    ends(0, &["ingest", "load", &first, "--store", &store, "--system", "two"]);
+    let of_store = folder.incident(0, &["open", "--system", "two", "--at", "b/1"]).trim().to_owned();
+    folder.incident(0, &["work", "--once"]);
+    assert_eq!(folder.json(&["show", &of_store])["result"], "unmodelled");
+    let delete = ["ingest", "delete", "--store", &store, "--system", "two", "--actor", "giraffe5"];
+    let told = ends(0, &[&delete[..], &["--json"]].concat());
+    assert!(told.contains("--incidents forgets it"), "{told}");
+    assert!(!files_with(&folder.data(&of_store), "giraffe5").is_empty());
+    let told = ends(0, &[&delete[..], &["--incidents"]].concat());
+    // The other one is of the violation record in the store.
+    assert!(told.contains("2 incidents are forgotten"), "{told}");
+    assert_eq!(files_with(Path::new(&store), "giraffe5"), Vec::<PathBuf>::new());
+    assert_eq!(folder.json(&["show", &of_store])["work"], "purged");
 }
 
 /// Files below a folder in which a text stands.

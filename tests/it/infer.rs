@@ -352,6 +352,31 @@ fn philosophers(turns: u64, greedy: bool) -> String {
     log
 }
 
+/// Actors that tell different variables are a class where the user says so.
+#[test]
+fn a_class_that_is_given_joins_actors_that_have_nothing_in_common() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let line = |actor: &str, more: &str, seq: u64| {
+        format!(
+            "{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"state\",\"state\":{{\"x\":{seq}{more}}}}}\n"
+        )
+    };
+    let log: String = (1..60).map(|seq| line("alpha", "", seq) + &line("beta", ",\"y\":1", seq)).collect();
+    std::fs::create_dir(at.join("logs")).unwrap();
+    std::fs::write(at.join("logs/log.jsonl"), log).unwrap();
+    let classes = |more: &str| {
+        let (status, told, error) = words(at, &format!("infer logs --out i.toml --json -q{more}"));
+        assert_eq!(status, Some(0), "{error}");
+        let answer: Value = serde_json::from_str(&told).unwrap();
+        let of =
+            |class: &Value| (class["class"].as_str().unwrap().to_owned(), class["actors"].as_u64().unwrap());
+        answer["classes"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(classes("").len(), 2);
+    assert_eq!(classes(" --class *a"), [("*a".to_owned(), 2)]);
+}
+
 #[test]
 fn actors_whose_variables_bear_their_names_are_one_class() {
     let folder = tempfile::tempdir().unwrap();

@@ -45,6 +45,7 @@ mod minimize_options;
 mod monitors;
 mod moves;
 mod nats_daemon;
+mod object_store;
 mod otlp_daemon;
 mod otlp_grpc;
 mod output;

@@ -463,6 +463,21 @@ fn a_webhook_needs_no_certificates_it_does_not_use() {
     daemon.stop();
 }
 
+/// A proxy of the environment reads nothing of what is posted on this machine, the token included, even where a proxy is allowed.
+#[test]
+fn a_proxy_of_the_environment_reads_no_token() {
+    let folder = small();
+    let (hook, proxy) = (Hook::start(), Hook::start());
+    let address = format!("http://{}", proxy.address);
+    let environment = [("http_proxy", address.as_str()), ("HTTP_PROXY", &address), ("ALL_PROXY", &address)];
+    let to = format!("http://{}/alerts", hook.address);
+    let daemon = Daemon::with(folder.path(), &to, "proxy = true", &environment);
+    assert!(daemon.post(&[state("a", 1, "100")]));
+    until("it was not posted", || hook.told() == [["a/1"]]);
+    assert!(proxy.posts.lock().unwrap().is_empty());
+    daemon.stop();
+}
+
 /// An execution that could not be built is tried again, also by the next process.
 #[test]
 fn a_build_that_failed_is_tried_again() {

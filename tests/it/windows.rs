@@ -6,18 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-fn told(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = assert_cmd::Command::cargo_bin("demi-lineage").unwrap();
-    let output = command.current_dir(folder).arg("-q").args(args).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn done(folder: &Path, args: &[&str]) -> String {
-    let (code, out, err) = told(folder, args);
-    assert_eq!(code, Some(0), "{args:?}: {out}{err}");
-    out
-}
+use crate::support::run::{done, told};
 
 /// `a` sends a message a second, `b` receives it half a second later; the clock of `b` is ten seconds behind.
 fn logs(folder: &Path) {
@@ -63,7 +52,7 @@ fn a_window_is_built_of_logs_and_of_a_store() {
     assert!(text.contains("window: last 20; left out: 50 events before it, 0 after it"), "{text}");
     assert!(text.contains("so it cannot be replayed"), "{text}");
     let (code, _, err) = told(at, &["export", "last", "--format", "dot"]);
-    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(code, 0, "{err}");
 
     let text = done(
         at,
@@ -91,14 +80,14 @@ fn what_begins_in_the_middle_is_not_replayed() {
         &["minimize", "exec", "--scenario", "s.toml", "--out", "min"],
     ] {
         let (code, _, err) = told(at, verb);
-        assert_eq!(code, Some(2), "{err}");
+        assert_eq!(code, 2, "{err}");
         assert!(err.contains("begins at a cut (last 20), not at the start of the system"), "{err}");
         assert!(err.contains("build it without --last"), "{err}");
     }
     let (code, _, err) = told(at, &["build", "logs", "--since", "noon", "--out", "none"]);
-    assert_eq!(code, Some(2), "{err}");
+    assert_eq!(code, 2, "{err}");
     assert!(err.contains("'noon' is no time") && !at.join("none").exists(), "{err}");
     let (code, _, err) = told(at, &["build", "logs", "--since", "2027-01-01", "--out", "none"]);
-    assert_eq!(code, Some(2), "{err}");
+    assert_eq!(code, 2, "{err}");
     assert!(err.contains("no event of system") && err.contains("since 2027-01-01"), "{err}");
 }

@@ -70,6 +70,11 @@ pub enum Source {
     },
     /// `demi-lineage incident open`.
     Command,
+    /// A bundle of another store.
+    Bundle {
+        /// The incident, as that store names it.
+        incident: IncidentId,
+    },
 }
 
 impl Source {
@@ -82,6 +87,7 @@ impl Source {
             Source::Alertmanager { .. } => "alertmanager",
             Source::Upload { .. } => "upload",
             Source::Command => "command",
+            Source::Bundle { .. } => "bundle",
         }
     }
 }
@@ -204,7 +210,7 @@ impl Opened {
             | Source::Api { by: text }
             | Source::Alertmanager { fingerprint: text }
             | Source::Upload { digest: text } => short(text, NAME),
-            Source::Command => {}
+            Source::Command | Source::Bundle { .. } => {}
         }
         self
     }

@@ -25,6 +25,13 @@ pub fn of_system(state: &State, system: &str) -> Vec<IncidentId> {
         .collect()
 }
 
+/// The incidents that were opened before a day, as `2026-01-31`, and are not forgotten yet.
+#[must_use]
+pub fn before(state: &State, day: &str) -> Vec<IncidentId> {
+    let known = state.incidents().iter();
+    known.filter(|(_, one)| one.opened_at() < day && one.work() != Work::Purged).map(|(id, _)| *id).collect()
+}
+
 /// The incidents in which a name stands: in what the journal says of them, in what was made of them, or in the logs that were brought for them.
 ///
 /// # Errors

@@ -10,6 +10,7 @@
 //!                                                     └─────────────────────┘
 //! ```
 
+pub mod bundle;
 pub mod child;
 pub mod class;
 pub mod decide;

@@ -372,6 +372,14 @@ fn reproduce(html: &mut Html, incident: &Incident) {
             html.link(&format!("/v1/incidents/{id}/{kind}"), label);
         }
     }
+    for (language, label) in
+        [("python", "Test in Python"), ("javascript", "Test in JavaScript"), ("rust", "Test in Rust")]
+    {
+        if view::file(incident, &format!("test-{language}")).is_some() {
+            html.link(&format!("/v1/incidents/{id}/test?language={language}"), label);
+        }
+    }
+    html.link(&format!("/v1/incidents/{id}/bundle"), "All of it as one file");
     html.raw("</nav><pre>demi-lineage replay schedule.jsonl --scenario YOUR-SCENARIO.toml --strict\ndemi-lineage incident show ");
     html.text(&id.short()).raw(" --store STORE</pre>");
 }

@@ -1,12 +1,15 @@
 //! What is shown of incidents and bugs: the same as JSON for machines, as text, and as pages.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::event::{Findings, Outcome};
-use crate::fold::{Bug, Incident, Line, State, Status, Work};
+use crate::fold::{Bug, Incident, Line, Sent, State, Status, Work};
 use crate::id::IncidentId;
 use crate::models::glob;
+use crate::place::Beat;
 
 /// A page of a list.
 pub const PAGE: usize = 50;
@@ -61,7 +64,7 @@ pub struct Full {
     /// How often it failed.
     pub tries: u32,
     /// Seconds of each stage.
-    pub stage_seconds: std::collections::BTreeMap<&'static str, f64>,
+    pub stage_seconds: BTreeMap<&'static str, f64>,
     /// Why it is an occurrence of its bug.
     pub why: String,
     /// The nearest other bug, and how near it is.
@@ -107,13 +110,114 @@ pub struct BugView {
     /// Versions in which it was seen.
     pub versions: Vec<String>,
     /// Occurrences by day.
-    pub days: std::collections::BTreeMap<String, u64>,
+    pub days: BTreeMap<String, u64>,
     /// The keys that it owns.
     pub keys: Vec<String>,
     /// Verdicts of replays, by the digest of a model.
-    pub replayed: std::collections::BTreeMap<String, String>,
+    pub replayed: BTreeMap<String, String>,
     /// What happened to it.
     pub history: Vec<Line>,
+}
+
+/// An attempt that is being made.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WorkerView {
+    /// Who makes it.
+    pub worker: String,
+    /// Of which incident.
+    pub incident: IncidentId,
+    /// Its number.
+    pub attempt: u32,
+    /// The stage.
+    pub stage: &'static str,
+    /// How many signs of life there were, and the seconds of the stage at the last one.
+    pub beats: u64,
+    /// The seconds.
+    pub seconds: f64,
+}
+
+/// The attempts that are being made; a sign of life is asked for by incident and attempt.
+#[must_use]
+pub fn workers(state: &State, beat: impl Fn(IncidentId, u32) -> Option<Beat>) -> Vec<WorkerView> {
+    let held = state.active().iter().filter_map(|id| {
+        let incident = state.incidents().get(id)?;
+        let Work::Held { stage } = incident.work() else { return None };
+        let beat = beat(*id, incident.attempt()).unwrap_or_default();
+        Some(WorkerView {
+            worker: incident.worker().to_owned(),
+            incident: *id,
+            attempt: incident.attempt(),
+            stage: beat.stage.unwrap_or(stage).word(),
+            beats: beat.count,
+            seconds: beat.seconds,
+        })
+    });
+    held.collect()
+}
+
+/// A model that incidents were worked on with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct ModelView {
+    /// Its name.
+    pub model: String,
+    /// A digest of its scenario and program.
+    pub digest: String,
+    /// How many incidents.
+    pub incidents: u64,
+}
+
+/// The models that incidents were worked on with.
+#[must_use]
+pub fn models(state: &State) -> Vec<ModelView> {
+    let mut known: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for incident in state.incidents().values() {
+        let findings = incident.findings();
+        if !findings.model.is_empty() {
+            *known.entry((&findings.model, &findings.model_digest)).or_default() += 1;
+        }
+    }
+    let of = |((model, digest), incidents): ((&str, &str), u64)| ModelView {
+        model: model.to_owned(),
+        digest: digest.to_owned(),
+        incidents,
+    };
+    known.into_iter().map(of).collect()
+}
+
+/// What became of the messages to somebody.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ReceiverView {
+    /// Who gets them.
+    pub receiver: String,
+    /// How many wait.
+    pub queued: u64,
+    /// How many may have been sent.
+    pub sending: u64,
+    /// How many were taken.
+    pub sent: u64,
+    /// How many were given up.
+    pub dead: u64,
+    /// Why the last of these was.
+    pub reason: Option<String>,
+}
+
+/// What became of the messages, by receiver.
+#[must_use]
+pub fn receivers(state: &State) -> Vec<ReceiverView> {
+    let mut known: BTreeMap<&str, ReceiverView> = BTreeMap::new();
+    for delivery in state.deliveries().values() {
+        let one = known.entry(&delivery.receiver).or_default();
+        match &delivery.sent {
+            Sent::Queued => one.queued += 1,
+            Sent::Sending => one.sending += 1,
+            Sent::Sent => one.sent += 1,
+            Sent::Dead(reason) => {
+                one.dead += 1;
+                one.reason = Some(reason.clone());
+            }
+        }
+    }
+    known.into_iter().map(|(receiver, one)| ReceiverView { receiver: receiver.to_owned(), ..one }).collect()
 }
 
 /// What of a list is wanted.
@@ -131,6 +235,10 @@ pub struct Filter {
     pub bug: Option<u32>,
     /// A version.
     pub version: Option<String>,
+    /// Opened on this day or at this time, or later: the beginning of a time as journals have it.
+    pub since: Option<String>,
+    /// Opened before this day or time.
+    pub until: Option<String>,
     /// A text that stands in the invariant, the title, or the name of an actor.
     pub q: Option<String>,
 }
@@ -151,6 +259,8 @@ impl Filter {
             && self.work.as_ref().is_none_or(|word| work.0 == word || work.1 == word)
             && self.bug.is_none_or(|bug| incident.bug() == Some(bug))
             && self.version.as_ref().is_none_or(|version| opened.version.as_ref() == Some(version))
+            && self.since.as_deref().is_none_or(|since| incident.opened_at() >= since)
+            && self.until.as_deref().is_none_or(|until| incident.opened_at() < until)
             && self.q.as_ref().is_none_or(found)
     }
 
@@ -251,7 +361,7 @@ pub fn bug(state: &State, number: u32, bug: &Bug) -> BugView {
     let mut versions: Vec<String> = of.iter().filter_map(|i| i.opened().version.clone()).collect();
     versions.sort();
     versions.dedup();
-    let mut days = std::collections::BTreeMap::new();
+    let mut days = BTreeMap::new();
     for incident in &of {
         let day = incident.opened_at().get(..10).unwrap_or_default().to_owned();
         *days.entry(day).or_insert(0) += 1;
@@ -279,7 +389,7 @@ pub fn bug(state: &State, number: u32, bug: &Bug) -> BugView {
     }
 }
 
-/// The name of a file of an incident, if it is one that was published: by its kind, as in `page`, or as it is called.
+/// The name of a file of an incident, if it is one that was published, by its kind, as in `page` or `test-python`.
 #[must_use]
 pub fn file(incident: &Incident, kind: &str) -> Option<String> {
     let names = || incident.findings().outputs.iter().map(|output| output.name.as_str());
@@ -290,7 +400,11 @@ pub fn file(incident: &Incident, kind: &str) -> Option<String> {
         "summary" => "/summary.json",
         "trace" => "/trace.md",
         "shiviz" => "/shiviz.log",
-        _ => return None,
+        _ => {
+            let language = kind.strip_prefix("test-")?;
+            let (_, _, file) = crate::work::TESTS.iter().find(|(known, ..)| *known == language)?;
+            return names().rfind(|name| name.ends_with(&format!("/{file}"))).map(str::to_owned);
+        }
     };
     names().rfind(|name| name.ends_with(ends)).map(str::to_owned)
 }

@@ -2,12 +2,16 @@
 //! it holds up nobody, loses nothing, and works on another machine.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use demi_store::{Store, StoreError, ViolationRow, violations_since};
 
 use crate::journal::{Journal, JournalError};
 use crate::objects::Objects;
 use crate::sources::{Record, watched};
+
+/// How often a store on object storage is looked at.
+const SELDOM: Duration = Duration::from_secs(2);
 
 /// An error of looking at a store.
 #[derive(Debug, thiserror::Error)]
@@ -26,13 +30,14 @@ pub enum WatchError {
 pub struct Watch {
     place: PathBuf,
     store: Option<Store>,
+    looked: Option<Instant>,
 }
 
 impl Watch {
     /// Of the store in a folder, which may be none so far.
     #[must_use]
     pub fn of(place: &Path) -> Self {
-        Watch { place: place.to_owned(), store: None }
+        Watch { place: place.to_owned(), store: None, looked: None }
     }
 
     /// Opens the incidents that came since.
@@ -40,8 +45,17 @@ impl Watch {
     /// # Errors
     /// When store or journal cannot be read, or the journal not be written.
     pub fn look<O: Objects>(&mut self, journal: &mut Journal<O>) -> Result<(), WatchError> {
-        if self.store.is_none() && self.place.join("events").join("_delta_log").is_dir() {
-            self.store = Some(Store::open(&self.place)?);
+        let remote = demi_store::is_mirror(&self.place);
+        // Each look at object storage is some requests.
+        if remote && self.looked.is_some_and(|at| at.elapsed() < SELDOM) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        if self.store.is_none() && (remote || self.place.join("events").join("_delta_log").is_dir()) {
+            self.store = match Store::open(&self.place) {
+                Err(StoreError::NoStore { .. }) if remote => None,
+                opened => Some(opened?),
+            };
         }
         let Some(store) = &mut self.store else { return Ok(()) };
         store.refresh()?;

@@ -31,6 +31,12 @@ const FORMAT: &str = "2";
 const STORY: usize = 60;
 /// Budget of what happened, reduced.
 const REDUCE: &str = "10s";
+/// Languages of tests, how `export` calls each, and the file.
+pub(crate) const TESTS: [(&str, &str, &str); 3] = [
+    ("python", "pytest", "test_schedule.py"),
+    ("javascript", "js-test", "schedule.test.mjs"),
+    ("rust", "rust-test", "schedule_test.rs"),
+];
 /// The file of a model that is kept with the incidents.
 pub const KEPT_MODEL: &str = "model.toml";
 
@@ -373,7 +379,7 @@ impl<O: Objects> Attempt<'_, O> {
             Err(stop) => return Ok(Err(stop)),
         };
         if findings.proven.is_empty() {
-            findings.doubts.push(open_question(&result, budget));
+            findings.doubts.push(open_question(&findings, budget));
         }
         match class::of_result(&result) {
             Ok(points) => findings.keys = Some(class::keys(&points)),
@@ -419,10 +425,30 @@ impl<O: Objects> Attempt<'_, O> {
                         findings.outputs.push(Output { name, digest: hex_of(&[&bytes]) });
                     }
                 }
+                findings.outputs.extend(self.tests(data, result, &named));
                 Stop::Done(Outcome::Minimized, Box::new(findings))
             }
             Err(stop) => stop,
         })
+    }
+
+    /// The schedule as a test, in each language in which the model can be tested.
+    fn tests(&mut self, data: &Path, result: &Path, key: &str) -> Vec<Output> {
+        let mut made = Vec::new();
+        for (_, format, file) in TESTS {
+            let name = format!("report-{key}/{file}");
+            let test = data.join(&name);
+            if !test.is_file() {
+                let arguments = words(&[&"-q", &"export", &result, &"--format", &format, &"--out", &test]);
+                let (limits, program) = (crate::models::Limits::default(), self.program());
+                // A model in Rust has no test in Python: that is no failure.
+                let _ = self.child(&program, &arguments, limits.report_secs, None);
+            }
+            if let Ok(bytes) = fs::read(&test) {
+                made.push(Output { name, digest: hex_of(&[&bytes]) });
+            }
+        }
+        made
     }
 
     /// The folder of what happened, reduced.
@@ -704,12 +730,12 @@ pub fn bytes(text: &str) -> Option<u64> {
 }
 
 /// The switches without any of which the violation is gone. Where another set does as well, none is the cause.
-fn cause_of(needs: NeededSummary) -> BTreeSet<String> {
+pub(crate) fn cause_of(needs: NeededSummary) -> BTreeSet<String> {
     if needs.sole { needs.switches.into_iter().collect() } else { BTreeSet::new() }
 }
 
 /// Reads what `minimize` wrote; returns which switches of the scenario the result needs, where that is known.
-fn take_result(folder: &Path, findings: &mut Findings) -> Result<Option<NeededSummary>, String> {
+pub(crate) fn take_result(folder: &Path, findings: &mut Findings) -> Result<Option<NeededSummary>, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
     let text = fs::read_to_string(folder.join("summary.json")).map_err(|e| failed(&e))?;
     let summary: MinimizeSummary = serde_json::from_str(&text).map_err(|e| failed(&e))?;
@@ -735,14 +761,16 @@ fn take_result(folder: &Path, findings: &mut Findings) -> Result<Option<NeededSu
 }
 
 /// What is not known of the size of a result without a proof: how far the search for something shorter came.
-fn open_question(folder: &Path, budget: &str) -> String {
-    let trace = fs::read_to_string(folder.join("trace.md")).unwrap_or_default();
-    let bound =
-        trace.lines().find(|line| line.starts_with("With ") && line.contains("no execution shorter than"));
-    bound.map_or_else(
-        || format!("whether there is a shorter way: the budget, {budget}, ended before that was decided"),
-        |line| cut(line.trim_end_matches('.'), LINE),
-    )
+fn open_question(findings: &Findings, budget: &str) -> String {
+    let [_, deliveries, _] = findings.size;
+    match findings.at_least {
+        Some(least) => format!(
+            "whether there is a shorter way: over these external events none has fewer than {least} deliveries, and the result has {deliveries}"
+        ),
+        None => {
+            format!("whether there is a shorter way: the budget, {budget}, ended before that was decided")
+        }
+    }
 }
 
 /// The steps of a `trace.md`, a line each, with what each changed.
@@ -776,12 +804,10 @@ mod tests {
 
     #[test]
     fn what_is_not_proven_is_said() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(open_question(dir.path(), "5s").contains("the budget, 5s, ended"));
-        let line = "With these external events no execution shorter than 20 deliveries exists; what lies between is open";
-        fs::write(dir.path().join("trace.md"), format!("# X\n\n26 steps.\n\n{line}.\n\n1. **a** starts\n"))
-            .unwrap();
-        assert_eq!(open_question(dir.path(), "5s"), line);
+        let searched = |at_least| Findings { size: [26, 22, 8], at_least, ..Findings::default() };
+        assert!(open_question(&searched(None), "5s").contains("the budget, 5s, ended"));
+        let told = open_question(&searched(Some(20)), "5s");
+        assert!(told.contains("none has fewer than 20 deliveries, and the result has 22"), "{told}");
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub struct Refreshed {
     pub system: String,
     /// The version of the events that the tables are of now.
     pub events_version: u64,
-    /// Logs, and messages into them.
+    /// Logs of the system, events with causes of their own included.
     pub logs: u64,
     /// Rows of messages that the tables have of the system.
     pub messages: u64,
@@ -77,7 +77,7 @@ pub struct Refreshed {
     pub messages_written: u64,
     /// Logs whose rows were written anew because something came before what was known.
     pub changed: u64,
-    /// Buckets that were added to, and that were written anew.
+    /// Buckets that were added to.
     pub added: u64,
     /// Buckets that were written anew.
     pub rewritten: u64,

@@ -16,7 +16,9 @@ use serde::Serialize;
 
 use crate::engine::{ColumnType, Engine, Files, Small};
 use crate::error::PlanError;
-use crate::frontier::{self, Closed, ClosedBy, DELTA, Effort, Frontier, Options, as_table, target_of};
+use crate::frontier::{
+    self, Closed, ClosedBy, DELTA, Effort, FRONTIER, Frontier, Options, as_table, target_of,
+};
 use crate::refresh::{Log, logs, version};
 use crate::sql::Step;
 use crate::{Counted, Position};
@@ -24,8 +26,6 @@ use crate::{Counted, Position};
 /// Most names of actors in a message.
 const NAMED: usize = 20;
 
-pub(crate) const WANTED: &[(&str, ColumnType)] =
-    &[("target", ColumnType::Long), ("actor", ColumnType::Long), ("ord", ColumnType::Long)];
 const NAMES: &[(&str, ColumnType)] = &[
     ("place", ColumnType::Long),
     ("actor", ColumnType::Long),
@@ -334,7 +334,7 @@ impl<'a> Session<'a> {
 
     /// The names of positions, as (target, log, position), in their order.
     pub(crate) fn names(&mut self, wanted: &[(i64, i64, i64)]) -> Result<Vec<EventId>, PlanError> {
-        let mut table = Small::new("wanted", WANTED);
+        let mut table = Small::new("wanted", FRONTIER);
         let mut found: FxHashMap<(i64, i64), EventId> = FxHashMap::default();
         let mut asked = BTreeSet::new();
         for &(_, actor, ord) in wanted {

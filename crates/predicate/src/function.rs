@@ -50,6 +50,8 @@ impl CallSyntax {
     ///
     /// # Errors
     /// When there is none of the name, or it is called in another way.
+    // Together with the reader it is a function over which LLVM's elimination of conditions takes minutes.
+    #[inline(never)]
     pub(crate) fn term(mut self, name: &str) -> Result<Term, String> {
         let name = name.to_lowercase();
         let called = CALLS.iter().find(|(word, ..)| *word == name);

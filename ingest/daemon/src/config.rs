@@ -107,7 +107,9 @@ impl Config {
             "receivers",
         ];
         known("the file", &root, &tables)?;
-        let store: StoreConfig = table("store", root.remove("store").unwrap_or(Value::Table(Table::new())))?;
+        let mut store: StoreConfig =
+            table("store", root.remove("store").unwrap_or(Value::Table(Table::new())))?;
+        store.dir = demi_store::folder_of(&store.dir).map_err(|error| refuse("store", error.to_string()))?;
         let spool: SpoolConfig = table("spool", root.remove("spool").unwrap_or(Value::Table(Table::new())))?;
         let limits: Limits = optional("limits", root.remove("limits"))?.unwrap_or_default();
         let daemon: DaemonConfig = optional("daemon", root.remove("daemon"))?.unwrap_or_default();

@@ -73,7 +73,7 @@ pub struct SystemConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
-    /// Directory of the event store; made if it is not there.
+    /// Directory of the event store, or its address on object storage; made if it is not there.
     pub dir: PathBuf,
     /// Permissions of the folder if it is made. Default `"0700"`: what was logged is nobody else's.
     #[serde(default)]

@@ -132,6 +132,8 @@ pub fn read(folder: &Path, table: &DeltaTable) -> Result<Vec<CompletenessRow>, S
     let dir = folder.display().to_string();
     let snapshot = table.snapshot().map_err(|e| table_error(&dir, "read this table", e))?;
     let files: Vec<_> = snapshot.log_data().into_iter().map(|file| sealed(folder, &file)).collect();
+    let store = folder.parent().unwrap_or(folder);
+    crate::delta::remote::fetch(store, files.iter().map(SealedFile::path))?;
     let mut rows = Vec::new();
     each(&files, |row| {
         rows.push(row);

@@ -56,6 +56,25 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// An address of object storage cannot be used.
+    #[error("{url}: {why}")]
+    Address {
+        /// The address.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+    /// Object storage did not do what was asked of it.
+    #[cfg(feature = "delta")]
+    #[error("{url}: cannot {action}")]
+    Remote {
+        /// The address of the store.
+        url: String,
+        /// What was attempted.
+        action: &'static str,
+        /// What it said.
+        source: Box<object_store::Error>,
+    },
     /// A file is where the store's folder should be.
     #[error("{dir} is a file, and a store is a folder: name another place, or move the file away")]
     NoFolder {

@@ -71,6 +71,8 @@ pub use delete::{Deletion, Doomed, Waiting, delete, delete_locked};
 #[cfg(feature = "delta")]
 pub use delta::lineage::{LineageTable, made_from};
 #[cfg(feature = "delta")]
+pub use delta::remote::{folder_of, is_mirror};
+#[cfg(feature = "delta")]
 pub use delta::{Copied, Store, back_up, quarantined, restore};
 pub use error::StoreError;
 pub use gather::Gathered;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use demi_common::{durable, path_name};
 use demi_schemas::summary::BackwardStamps;
 
+use crate::delta::remote;
 use crate::stamps::sort;
 use crate::{Store, StoreError};
 
@@ -31,6 +32,7 @@ fn file(store: &Store, system: &str) -> PathBuf {
 pub fn backward_stamps(store: &Store, system: &str) -> Result<Vec<BackwardStamps>, StoreError> {
     let path = file(store, system);
     let io = |source| StoreError::Io { path: path.clone(), action: "read this file", source };
+    remote::bring_beside(store.dir(), &path)?;
     match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| io(error.into())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -68,6 +70,7 @@ fn write(
     let path = file(store, system);
     let io = |source| StoreError::Io { path: path.clone(), action: "write this file", source };
     let bytes = serde_json::to_vec_pretty(all).map_err(|error| io(error.into()))?;
+    remote::put_beside(store.dir(), &path, &bytes)?;
     durable::write(&path, &bytes).map_err(io)
 }
 

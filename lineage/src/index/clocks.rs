@@ -40,8 +40,7 @@ impl ClockPlaces {
         let mut first = vec![0];
         let mut sum = 0;
         for i in 0..header.actors.len() {
-            let end = header.actors.get(i + 1).map_or(header.events, |a| a.first);
-            sum += (end - header.actors[i].first).checked_div(stride).unwrap_or(0);
+            sum += (header.events_of(i).len() as u32).checked_div(stride).unwrap_or(0);
             first.push(sum);
         }
         ClockPlaces { first, stride }

@@ -81,6 +81,12 @@ pub struct IndexHeader {
 }
 
 impl IndexHeader {
+    /// The numbers of an actor's events, in the order of its log.
+    pub(crate) fn events_of(&self, actor: usize) -> std::ops::Range<u32> {
+        let end = self.actors.get(actor + 1).map_or(self.events, |next| next.first);
+        self.actors[actor].first..end
+    }
+
     /// The digest of all that the header says besides.
     pub(crate) fn own_digest(&self) -> Result<String, serde_json::Error> {
         let text = serde_json::to_vec(&IndexHeader { digest: None, ..self.clone() })?;

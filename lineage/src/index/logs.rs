@@ -1,6 +1,6 @@
 //! The logs that a sweep goes through: those of an index in its files, or those of one that is being written, in memory.
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::rc::Rc;
 
 use super::Index;
@@ -238,13 +238,5 @@ impl Logs for Held<'_> {
 
     fn broken(&self, reason: String) -> LineageError {
         LineageError::Index { path: super::header::HEADER.into(), reason }
-    }
-}
-
-impl IndexHeader {
-    /// The numbers of an actor's events, in the order of its log.
-    pub(crate) fn events_of(&self, actor: usize) -> Range<u32> {
-        let end = self.actors.get(actor + 1).map_or(self.events, |a| a.first);
-        self.actors[actor].first..end
     }
 }

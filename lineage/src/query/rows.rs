@@ -19,7 +19,7 @@ impl<'a> Rows<'a> {
     /// By actor, the numbers of its events in a part.
     fn spans(&self, part: Part) -> impl Iterator<Item = Range<u32>> + '_ {
         self.header.actors.iter().enumerate().map(move |(i, actor)| {
-            let end = self.header.actors.get(i + 1).map_or(self.header.events, |next| next.first);
+            let end = self.header.events_of(i).end;
             let middle = end.saturating_sub(actor.appended);
             match part {
                 Part::Built => actor.first..middle,

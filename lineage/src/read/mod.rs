@@ -21,7 +21,7 @@ pub(crate) use events::{COUNTED, EARLIEST, EXTERNAL, Events, HAS_ID, IdHash, is_
 pub(crate) use intern::NONE;
 pub(crate) use placement::{Placement, runs};
 pub(crate) use records::Loaded;
-pub(crate) use scan::{has_value, timers_set};
+pub(crate) use scan::{any_value, has_value, timers_set};
 pub use source::record_schema;
 pub(crate) use source::{BATCH_ROWS, RowRanges, Source, beside, chosen_batches, columns_of, rows_of};
 pub(crate) use stamps::{Stamp, Stamps};

@@ -24,6 +24,25 @@ pub(crate) fn has_value(files: &[SealedFile], column: &str) -> Result<Vec<u32>, 
     Ok(found)
 }
 
+/// Whether some text in a column fits.
+pub(crate) fn any_value(
+    files: &[SealedFile],
+    column: &str,
+    fits: impl Fn(&str) -> bool,
+) -> Result<bool, LineageError> {
+    let wanted = columns_of(&record_schema(), &[column]);
+    if always_null(files, &wanted)? == [true] {
+        return Ok(false);
+    }
+    for batch in batches(files, &wanted, BATCH_ROWS) {
+        let (_, batch) = batch?;
+        if columns::text(&batch, column)?.iter().flatten().any(&fits) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Calls `f` with what each record of a timer that was set says of the timer, and with its type.
 pub(crate) fn timers_set(
     files: &[SealedFile],

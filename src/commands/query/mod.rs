@@ -23,7 +23,7 @@ use demi_commands::ui::Ui;
 #[derive(clap::Args, Debug)]
 pub struct QueryArgs {
     /// The folder of an execution (from build), or an event store.
-    #[arg(value_name = "EXEC|STORE")]
+    #[arg(value_name = "EXEC|STORE", value_parser = built::place())]
     target: PathBuf,
     /// The recorded system, for a store that holds several.
     #[arg(long, value_name = "NAME", global = true)]
@@ -48,7 +48,9 @@ pub struct QueryArgs {
 
 /// Runs `query`.
 pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
-    expect(&args.target, Wanted::Order)?;
+    if !built::is_store(&args.target) {
+        expect(&args.target, Wanted::Order)?;
+    }
     if args.engine.elsewhere().is_some() {
         if !built::is_store(&args.target) {
             return Err("an engine finds causal pasts in a store, and this is none".into());

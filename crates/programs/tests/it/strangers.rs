@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A folder with the programs, those in C and Rust compiled.
 fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let all: [(&str, &str, &[&str]); 12] = [
+    let all: [(&str, &str, &[&str]); 11] = [
         ("worker_threads.py", "lin-kv", &["python3"]),
         ("tasks.py", "broadcast", &["python3"]),
         ("merges.py", "g-set", &["python3"]),
@@ -21,7 +21,6 @@ fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
         ("alarm.c", "unique-ids", &["cc", "-O2", "-o"]),
         ("descriptors.c", "g-set", &["cc", "-O2", "-o"]),
         ("lingers.c", "echo", &["cc", "-O2", "-pthread", "-o"]),
-        ("leavers.c", "echo", &["cc", "-O2", "-pthread", "-o"]),
         ("thread_ends.c", "echo", &["cc", "-O2", "-pthread", "-o"]),
         ("log.js", "kafka", &["node"]),
         ("sleepers.rb", "g-set", &["ruby"]),

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "node.h"
+
 static atomic_int flag;
 static int ends[2];
 
@@ -22,16 +24,6 @@ static void *spins(void *none) {
     char byte = 'x';
     if (write(ends[1], &byte, 1) < 0) return none;
     return none;
-}
-
-static void text_of(const char *line, const char *name, char *out) {
-    const char *at = strstr(line, name);
-    out[0] = 0;
-    if (!at) return;
-    at += strlen(name);
-    int i = 0;
-    while (*at && *at != '"' && *at != ',' && *at != '}' && i < 60) out[i++] = *at++;
-    out[i] = 0;
 }
 
 int main(void) {

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <threads.h>
 
+#include "node.h"
+
 static pthread_mutex_t shared = PTHREAD_MUTEX_INITIALIZER, small = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_key_t key;
@@ -46,16 +48,6 @@ static int begin(pthread_t *thread, pthread_attr_t *attributes) {
 #else
 static int begin(pthread_t *thread, pthread_attr_t *attributes) { return pthread_create(thread, attributes, answers, NULL); }
 #endif
-
-static void text_of(const char *line, const char *name, char *out) {
-    const char *at = strstr(line, name);
-    out[0] = 0;
-    if (!at) return;
-    at += strlen(name);
-    int i = 0;
-    while (*at && *at != '"' && *at != ',' && *at != '}' && i < 60) out[i++] = *at++;
-    out[i] = 0;
-}
 
 int main(void) {
     static char line[1 << 16], node[64], from[64], id[64], echo[64];

@@ -1,12 +1,14 @@
 //! The requests that programs make, as OpenAPI 3.1 describes them: from the table of routes and the types of bodies and answers.
 
+use std::collections::BTreeSet;
+
 use axum::http::{Method, StatusCode};
 use axum::routing::MethodRouter;
-use demi_incidents::IncidentId;
 use demi_incidents::view::{BugView, Short};
+use demi_incidents::{IncidentId, Journal, JournalError, Objects, Place, forget};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::net::security::Role;
@@ -116,6 +118,57 @@ pub(super) struct ActionBody {
     to: Option<String>,
     /// Of `merge`: the bug that stays.
     into: Option<String>,
+    /// Of `split`: the incidents that leave.
+    incidents: Option<Vec<String>>,
+}
+
+/// Which incidents are to be forgotten: those that are all of what is named.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PurgeBody {
+    /// Of this system.
+    system: Option<String>,
+    /// In which this name stands.
+    actor: Option<String>,
+    /// Opened before this day, as `2026-01-31`.
+    before: Option<String>,
+}
+
+impl PurgeBody {
+    /// Why it names nothing that can be forgotten.
+    pub(super) fn refused(&self) -> Option<&'static str> {
+        let day = self.before.as_ref().map(|day| day.parse::<chrono::NaiveDate>());
+        match (day, &self.system, &self.actor) {
+            (Some(Err(_)), ..) => Some("before is no day, such as 2026-01-31"),
+            (None, None, None) => Some("name a system, an actor, or a day as before"),
+            _ => None,
+        }
+    }
+
+    pub(super) fn which<O: Objects>(
+        &self,
+        journal: &Journal<O>,
+        place: &Place,
+    ) -> Result<Vec<IncidentId>, JournalError> {
+        let state = journal.state();
+        let actor = self.actor.as_ref().map(|actor| forget::naming(journal, place, actor)).transpose()?;
+        let lists = [
+            self.system.as_ref().map(|system| forget::of_system(&state, system)),
+            actor,
+            self.before.as_ref().map(|day| forget::before(&state, day)),
+        ];
+        let sets = lists.into_iter().flatten().map(BTreeSet::from_iter);
+        let all = sets.reduce(|a: BTreeSet<IncidentId>, b| a.intersection(&b).copied().collect());
+        Ok(all.into_iter().flatten().collect())
+    }
+}
+
+/// What was forgotten.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Purged {
+    pub(super) incidents: Vec<IncidentId>,
+    /// The number of the last entry of the journal.
+    pub(super) journal: u64,
 }
 
 /// An error, as RFC 9457 has it.

@@ -251,7 +251,7 @@ async fn pages(
     let listener = Listener::bind(listen, &context.reload, &[]).await?;
     let addresses = vec![listener.address()];
     let encrypted = listen.tls_cert.is_some();
-    let router = web::router(shared, listener.tokens(), encrypted);
+    let router = web::router(shared, listener.tokens(), context.shutdown.clone(), encrypted);
     let task = tokio::spawn(serve_http(listener, context, router, Protocols::HTTP1));
     Ok(Running { addresses, task })
 }

@@ -1,7 +1,9 @@
 //! Pages and requests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::convert::Infallible;
+use std::io::Seek as _;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -9,33 +11,47 @@ use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect, Response, sse};
 use axum::routing::{self, get, post};
 use demi_common::stays_inside;
+use demi_incidents::bundle::{self, BundleError};
 use demi_incidents::event::{Event, Input, Opened, Source};
+use demi_incidents::forget;
 use demi_incidents::sources::{Alerts, Request as OpenRequest};
 use demi_incidents::uploads::{Incoming, NotTaken};
 use demi_incidents::view::{self, Filter, PAGE};
-use demi_incidents::{IncidentId, Journal, LocalFolder, Objects, Place, digest_of, page};
+use demi_incidents::{IncidentId, Journal, JournalError, LocalFolder, Objects, Place, digest_of, page};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use url::form_urlencoded;
 
 use super::config::Settings;
 use super::openapi::{
-    self, ActionBody, AlertsAnswer, Api, Bugs, Content, Incidents, OpenedAnswer, Problem, UploadAnswer,
-    Written, of,
+    self, ActionBody, AlertsAnswer, Api, Bugs, Content, Incidents, OpenedAnswer, Problem, PurgeBody, Purged,
+    UploadAnswer, Written, of,
 };
 use super::shared::Shared;
 use crate::net::guard;
 use crate::net::security::{Holder, Role, Tokens};
+use crate::shutdown::Shutdown;
 use crate::sources::web::bearer;
 
 /// Longest body, in bytes.
 const LONGEST: usize = 256 * 1024;
 /// How many logs may come in at the same time.
 const UPLOADS: usize = 2;
+/// How many bundles may be made at the same time.
+const BUNDLES: usize = 1;
+/// How many may listen to the journal at the same time.
+const LISTENERS: usize = 64;
+/// How often it is looked for who listens whether there is something new.
+const LOOK: Duration = Duration::from_millis(500);
+/// After how long whoever listens is shown that the connection lives.
+const ALIVE: Duration = Duration::from_secs(15);
+/// Bytes of a file that are read at a time.
+const READ: usize = 256 * 1024;
 /// How long it is waited for the next piece of a log.
 const PIECE: Duration = Duration::from_secs(30);
 /// Most sessions of browsers that are remembered.
@@ -44,11 +60,14 @@ const SESSIONS: usize = 1024;
 const SESSION_SECONDS: u64 = 12 * 3600;
 /// Most bytes of incidents that are opened by one entry of the journal.
 const ENTRY: usize = 256 * 1024;
+/// Entries of the journal that are read at a time for who listens.
+const AT_A_TIME: u64 = 64;
 /// Most incidents of one answer.
 const MOST: usize = 500;
 
 /// Parameters of a list of incidents.
-const LISTED: [&str; 8] = ["system", "bug", "work", "invariant", "version", "q", "limit", "after"];
+const LISTED: [&str; 10] =
+    ["system", "bug", "work", "invariant", "version", "since", "until", "q", "limit", "after"];
 /// Parameters of a list of bugs.
 const BUGS: [&str; 4] = ["system", "status", "invariant", "q"];
 /// Parameters of a log that is sent.
@@ -74,6 +93,9 @@ struct Web {
     wishes: Arc<Mutex<Vec<Wish>>>,
     /// How many more logs may come in at the same time.
     uploads: Arc<Semaphore>,
+    bundles: Arc<Semaphore>,
+    listeners: Arc<Semaphore>,
+    shutdown: Shutdown,
     encrypted: bool,
 }
 
@@ -113,9 +135,19 @@ impl Sessions {
 }
 
 /// The routes.
-pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, encrypted: bool) -> Router {
-    let uploads = Arc::new(Semaphore::new(UPLOADS));
-    let web = Web { shared, tokens, sessions: Arc::default(), wishes: Arc::default(), uploads, encrypted };
+pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, shutdown: Shutdown, encrypted: bool) -> Router {
+    let most = |count| Arc::new(Semaphore::new(count));
+    let web = Web {
+        shared,
+        tokens,
+        sessions: Arc::default(),
+        wishes: Arc::default(),
+        uploads: most(UPLOADS),
+        bundles: most(BUNDLES),
+        listeners: most(LISTENERS),
+        shutdown,
+        encrypted,
+    };
     Router::new()
         .route("/", get(list_of_bugs))
         .route("/incidents", get(list_of_incidents))
@@ -202,8 +234,8 @@ fn api() -> Vec<Api<Web>> {
         ),
         get(
             "/v1/incidents/{id}/{kind}",
-            "A file of an incident: schedule, certificate, summary, trace or shiviz.",
-            &[],
+            "A file of an incident: schedule, certificate, summary, trace, shiviz, test (in the language python, javascript or rust), or bundle, which is all of it as tar.zst.",
+            &["language"],
             Content::Bytes("text/plain"),
             routing::get(file),
         ),
@@ -211,7 +243,7 @@ fn api() -> Vec<Api<Web>> {
         get("/v1/bugs/{number}", "Shows a bug.", &[], json(of::<view::BugView>), routing::get(bug)),
         post(
             "/v1/bugs/{number}/{action}",
-            "Says something of a bug: ack, close, reopen, mute, unmute, note, priority or merge; 409 where that cannot be done now.",
+            "Says something of a bug: ack, close, reopen, mute, unmute, note, priority, merge or split; 409 where that cannot be done now.",
             Role::Operator,
             json(of::<ActionBody>),
             written,
@@ -233,6 +265,48 @@ fn api() -> Vec<Api<Web>> {
             json(of::<Value>),
             routing::get(stats),
         ),
+        get(
+            "/v1/events",
+            "Tells each entry of the journal after the one whose number is `after`, or Last-Event-ID, as it comes.",
+            &["after"],
+            Content::Bytes("text/event-stream"),
+            routing::get(events),
+        ),
+        get(
+            "/v1/workers",
+            "The attempts that are being made, with their last signs of life.",
+            &[],
+            json(of::<Vec<view::WorkerView>>),
+            routing::get(workers),
+        ),
+        get(
+            "/v1/models",
+            "The models that incidents were worked on with.",
+            &[],
+            json(of::<Vec<view::ModelView>>),
+            routing::get(async |State(web): State<Web>, headers: HeaderMap| {
+                web.json(&headers, |journal, _| serde_json::to_value(view::models(&journal.state())).ok())
+                    .await
+            }),
+        ),
+        get(
+            "/v1/receivers",
+            "What became of the messages, by receiver.",
+            &[],
+            json(of::<Vec<view::ReceiverView>>),
+            routing::get(async |State(web): State<Web>, headers: HeaderMap| {
+                web.json(&headers, |journal, _| serde_json::to_value(view::receivers(&journal.state())).ok())
+                    .await
+            }),
+        ),
+        post(
+            "/v1/purge",
+            "Forgets incidents for good: all of a system, all in which an actor's name stands, all that were opened before a day, or those of them that are all of what is named.",
+            Role::Admin,
+            json(of::<PurgeBody>),
+            (StatusCode::ACCEPTED, json(of::<Purged>)),
+            routing::post(purge),
+        ),
         get("/v1/openapi.json", "This document.", &[], json(of::<Value>), routing::get(document)),
     ]
 }
@@ -241,18 +315,21 @@ async fn document() -> Response {
     axum::Json(openapi::document(&api())).into_response()
 }
 
+/// The role that each request of programs needs, by its method and the parts of its path.
+static ROLES: LazyLock<Vec<(Method, Vec<&str>, Role)>> = LazyLock::new(|| {
+    api().into_iter().map(|api| (api.method, api.path.split('/').collect(), api.role)).collect()
+});
+
 /// The role that a request needs.
 fn needed(method: &Method, path: &str) -> Role {
     let reads = method == Method::GET || method == Method::HEAD;
     let asked: Vec<&str> = path.split('/').collect();
-    let fits = |api: &&Api<Web>| {
-        let parts: Vec<&str> = api.path.split('/').collect();
-        api.method == *method
-            && parts.len() == asked.len()
+    let fits = |parts: &[&str]| {
+        parts.len() == asked.len()
             && parts.iter().zip(&asked).all(|(part, asked)| part.starts_with('{') || part == asked)
     };
-    match api().iter().find(fits) {
-        Some(api) => api.role,
+    match ROLES.iter().find(|(of, parts, _)| of == method && fits(parts)) {
+        Some((.., role)) => *role,
         None if reads => Role::Viewer,
         None => Role::Operator,
     }
@@ -390,6 +467,8 @@ fn filter(query: &BTreeMap<String, String>) -> Filter {
         status: of("status"),
         bug: of("bug").and_then(|bug| bug.trim_start_matches("B-").parse().ok()),
         version: of("version"),
+        since: of("since"),
+        until: of("until"),
         q: of("q"),
     }
 }
@@ -528,11 +607,16 @@ async fn report_page(State(web): State<Web>, Path(name): Path<String>) -> Respon
     }
 }
 
-async fn file(State(web): State<Web>, Path((name, kind)): Path<(String, String)>) -> Response {
+async fn file(State(web): State<Web>, Path((name, kind)): Path<(String, String)>, raw: RawQuery) -> Response {
     let file_type = match kind.as_str() {
         "schedule" => "application/x-ndjson",
         "certificate" | "summary" => "application/json",
         _ => "text/plain; charset=utf-8",
+    };
+    let kind = match kind.as_str() {
+        "bundle" => return bundled(&web, name).await,
+        "test" => format!("test-{}", query(raw).get("language").map_or("python", String::as_str)),
+        _ => kind,
     };
     // A page is shown in its sandbox alone.
     if kind == "page" {
@@ -541,6 +625,143 @@ async fn file(State(web): State<Web>, Path((name, kind)): Path<(String, String)>
     match published(&web, name, kind).await {
         Ok(Some(bytes)) => ([(header::CONTENT_TYPE, file_type)], bytes).into_response(),
         Ok(None) => problem(StatusCode::NOT_FOUND, "there is nothing of this name"),
+        Err(response) => response,
+    }
+}
+
+/// An incident as one file. It is made anew each time, and only one at a time: an execution may be large.
+async fn bundled(web: &Web, name: String) -> Response {
+    let Ok(room) = web.bundles.clone().try_acquire_owned() else {
+        return problem(StatusCode::TOO_MANY_REQUESTS, "another bundle is being made; try again later");
+    };
+    let found = web.ask(move |journal, _| {
+        let state = journal.state();
+        state.incidents().get(&state.find(&name)?).cloned()
+    });
+    let incident = match found.await {
+        Ok(Some(incident)) => incident,
+        Ok(None) => return problem(StatusCode::NOT_FOUND, "there is no such incident"),
+        Err(response) => return response,
+    };
+    let (place, id) = (web.shared.place.clone(), incident.opened().id);
+    let made = tokio::task::spawn_blocking(move || -> Result<std::fs::File, BundleError> {
+        // It has no name, and goes with the last who has it open.
+        let mut file = tempfile::tempfile_in(place.root())?;
+        bundle::write(&incident, &place, std::io::BufWriter::new(&mut file))?;
+        file.rewind()?;
+        Ok(file)
+    });
+    let file = match made.await {
+        Ok(Ok(file)) => file,
+        Ok(Err(error @ BundleError::Nothing(_))) => {
+            return problem(StatusCode::NOT_FOUND, &error.to_string());
+        }
+        Ok(Err(error)) => return problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+        Err(_) => return problem(StatusCode::INTERNAL_SERVER_ERROR, "the bundle could not be made"),
+    };
+    let pieces =
+        futures::stream::unfold((tokio::fs::File::from_std(file), room), |(mut file, room)| async move {
+            let mut piece = vec![0; READ];
+            match file.read(&mut piece).await {
+                Ok(0) => None,
+                Ok(read) => {
+                    piece.truncate(read);
+                    Some((Ok(Bytes::from(piece)), (file, room)))
+                }
+                Err(error) => Some((Err(error), (file, room))),
+            }
+        });
+    let named = format!("attachment; filename=\"demi-incident-{id}.tar.zst\"");
+    let headers =
+        [(header::CONTENT_TYPE, "application/zstd".to_owned()), (header::CONTENT_DISPOSITION, named)];
+    (headers, Body::from_stream(pieces)).into_response()
+}
+
+/// Whoever listens to the journal: what is read and not told yet, and the number of the last that is read.
+struct Listener {
+    web: Web,
+    read: VecDeque<sse::Event>,
+    last: u64,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    /// The next entry, when there is one; nothing where the daemon stops, or the journal cannot be read.
+    async fn next(mut self) -> Option<(Result<sse::Event, Infallible>, Self)> {
+        loop {
+            if let Some(event) = self.read.pop_front() {
+                return Some((Ok(event), self));
+            }
+            let last = self.last;
+            let read = self.web.ask(move |journal, _| {
+                let end = journal.state().last().min(last + AT_A_TIME);
+                (last + 1..=end).map_while(|n| journal.entry(n).ok().flatten()).collect::<Vec<_>>()
+            });
+            for entry in read.await.ok()? {
+                self.last = entry.n;
+                let data = serde_json::to_string(&entry).ok()?;
+                self.read.push_back(sse::Event::default().id(entry.n.to_string()).data(data));
+            }
+            if self.read.is_empty() {
+                self.web.shutdown.unless(tokio::time::sleep(LOOK)).await?;
+            }
+        }
+    }
+}
+
+/// Tells the journal as it grows.
+async fn events(State(web): State<Web>, headers: HeaderMap, raw: RawQuery) -> Response {
+    let Ok(place) = web.listeners.clone().try_acquire_owned() else {
+        return problem(StatusCode::TOO_MANY_REQUESTS, "too many listen; try again later");
+    };
+    // A browser that comes again says what it had last.
+    let known = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    let asked = query(raw).get("after").map(|after| after.parse::<u64>());
+    let last = match (known, asked) {
+        (Some(last), _) | (None, Some(Ok(last))) => last,
+        (None, Some(Err(_))) => return problem(StatusCode::UNPROCESSABLE_ENTITY, "after is no number"),
+        (None, None) => match web.ask(|journal, _| journal.state().last()).await {
+            Ok(last) => last,
+            Err(response) => return response,
+        },
+    };
+    let listener = Listener { web, read: VecDeque::new(), last, _place: place };
+    let told = futures::stream::unfold(listener, Listener::next);
+    sse::Sse::new(told).keep_alive(sse::KeepAlive::new().interval(ALIVE)).into_response()
+}
+
+async fn workers(State(web): State<Web>) -> Response {
+    let asked = web.ask(|journal, _| {
+        let objects = journal.objects();
+        let beat = |id, attempt| {
+            let bytes = objects.read(&Place::lease(id, attempt)).ok().flatten();
+            bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        };
+        view::workers(&journal.state(), beat)
+    });
+    match asked.await {
+        // Signs of life stand in no journal: its number is no tag of them.
+        Ok(workers) => axum::Json(workers).into_response(),
+        Err(response) => response,
+    }
+}
+
+async fn purge(State(web): State<Web>, Extension(Who(by)): Extension<Who>, body: Bytes) -> Response {
+    let wanted: PurgeBody = match serde_json::from_slice(&body) {
+        Ok(wanted) => wanted,
+        Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+    };
+    if let Some(why) = wanted.refused() {
+        return problem(StatusCode::UNPROCESSABLE_ENTITY, why);
+    }
+    let purged = web.ask(move |journal, place| {
+        let ids = wanted.which(journal, place)?;
+        forget::purge(journal, place, &ids, &by)?;
+        Ok::<_, JournalError>(Purged { journal: journal.state().last(), incidents: ids })
+    });
+    match purged.await {
+        Ok(Ok(purged)) => (StatusCode::ACCEPTED, axum::Json(purged)).into_response(),
+        Ok(Err(error)) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
         Err(response) => response,
     }
 }
@@ -821,7 +1042,13 @@ fn url_of(web: &Web, id: IncidentId) -> String {
 }
 
 /// What somebody may say of a bug.
-fn action(bug: u32, word: &str, fields: &BTreeMap<String, String>, Who(by): Who) -> Option<Event> {
+fn action(
+    state: &demi_incidents::State,
+    bug: u32,
+    word: &str,
+    fields: &BTreeMap<String, String>,
+    Who(by): Who,
+) -> Option<Event> {
     let of = |name: &str| fields.get(name).filter(|value| !value.is_empty()).cloned();
     Some(match word {
         "ack" => Event::Acked { bug, by },
@@ -832,6 +1059,13 @@ fn action(bug: u32, word: &str, fields: &BTreeMap<String, String>, Who(by): Who)
         "note" => Event::Noted { bug, by, text: of("text")? },
         "priority" => Event::Priority { bug, by, to: of("to")? },
         "merge" => Event::Merged { bug, into: of("into")?.trim_start_matches("B-").parse().ok()?, by },
+        "split" => {
+            // A list in JSON, or names with something between them.
+            let names = of("incidents")?;
+            let names =
+                names.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|name| !name.is_empty());
+            Event::Split { bug, ids: names.map(|name| state.find(name)).collect::<Option<_>>()?, by }
+        }
         _ => return None,
     })
 }
@@ -842,8 +1076,13 @@ async fn bug_form(
     Path((number, word)): Path<(String, String)>,
     body: Bytes,
 ) -> Response {
-    let event = number.parse().ok().and_then(|number| action(number, &word, &pairs(&body), who));
-    let Some(event) = event else { return missing() };
+    let Ok(bug) = number.parse() else { return missing() };
+    let event = web.ask(move |journal, _| action(&journal.state(), bug, &word, &pairs(&body), who)).await;
+    let event = match event {
+        Ok(Some(event)) => event,
+        Ok(None) => return missing(),
+        Err(response) => return response,
+    };
     match web.say(event).await {
         Ok(Some(_)) => Redirect::to(&format!("/b/{number}")).into_response(),
         Ok(None) => {
@@ -870,11 +1109,13 @@ async fn bug_action(
     };
     let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let fields = fields.into_iter().map(|(name, value)| (name, text(value))).collect();
-    let number = number.trim_start_matches("B-").parse().ok();
-    let Some(event) = number.and_then(|number| action(number, &word, &fields, who)) else {
-        return problem(StatusCode::NOT_FOUND, "there is no such bug or action, or a field is missing");
-    };
-    accepted(web.say(event).await)
+    let number: Option<u32> = number.trim_start_matches("B-").parse().ok();
+    let event = web.ask(move |journal, _| action(&journal.state(), number?, &word, &fields, who)).await;
+    match event {
+        Ok(Some(event)) => accepted(web.say(event).await),
+        Ok(None) => problem(StatusCode::NOT_FOUND, "there is no such bug or action, or a field is missing"),
+        Err(response) => response,
+    }
 }
 
 fn accepted(said: Result<Option<u64>, Response>) -> Response {

@@ -206,7 +206,9 @@ fn snapshot(store: &Store, name: &'static str, table: &DeltaTable) -> Result<Sna
         |e| super::table_error(&store.dir().display().to_string(), "read the state of the store's tables", e);
     let state = table.snapshot().map_err(error)?;
     let folder = store.dir().join(name);
-    let files = state.log_data().into_iter().map(|file| tags::sealed(&folder, &file)).collect();
+    let files: Vec<SealedFile> =
+        state.log_data().into_iter().map(|file| tags::sealed(&folder, &file)).collect();
+    super::remote::fetch(store.dir(), files.iter().map(SealedFile::path))?;
     Ok(Snapshot { name, version: table.version().unwrap_or(0), files })
 }
 

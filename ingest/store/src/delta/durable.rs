@@ -19,6 +19,7 @@ use object_store::{
 };
 
 use super::commit_sum;
+use super::remote::Remote;
 use crate::fs::{FileSystem, OpenFile, create_dir};
 
 /// Local files, written so that they outlive a power cut.
@@ -35,15 +36,47 @@ struct Inner {
     files: Arc<dyn FileSystem>,
     /// The store's folder, whose own name is durable.
     base: PathBuf,
+    /// Object storage, where the folder mirrors it.
+    remote: Option<Arc<Remote>>,
     /// Folders below whose names are.
     known: Mutex<HashSet<PathBuf>>,
 }
 
 impl Durable {
-    /// The storage of the store in `base`, an absolute path. Locations are paths from the root of the file system.
-    pub(super) fn new(base: PathBuf, files: Arc<dyn FileSystem>) -> Self {
+    /// The storage of the store in `base`, an absolute path, which may mirror object storage. Locations are paths from the root of the file system.
+    pub(super) fn new(base: PathBuf, files: Arc<dyn FileSystem>, remote: Option<Arc<Remote>>) -> Self {
         let (local, known) = (LocalFileSystem::new(), Mutex::default());
-        Durable(Arc::new(Inner { local, files, base, known }))
+        Durable(Arc::new(Inner { local, files, base, remote, known }))
+    }
+
+    /// Writes a file to object storage first. A new file whose name was taken there by another content takes on that content here: whoever wanted to
+    /// write it then finds what others wrote.
+    async fn put_mirrored(
+        &self,
+        remote: &Arc<Remote>,
+        location: &Location,
+        payload: PutPayload,
+        create: bool,
+    ) -> Result<()> {
+        let path = self.0.local.path_to_filesystem(location)?;
+        for (path, content, create) in contents(&path, &payload, create) {
+            let (to, there) = (remote.clone(), path.clone());
+            let bytes = content.clone();
+            let other = remote.run(async move { to.put(&there, bytes, create).await }).await?;
+            let (inner, at) = (self.0.clone(), path.clone());
+            let mine = other.is_none();
+            let content = other.unwrap_or(content);
+            // What is there already was brought by who looked for what others wrote.
+            let write = move || match inner.put_parts(&at, std::iter::once(&content[..]), create) {
+                Err(error) if create && error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                done => done,
+            };
+            tokio::task::spawn_blocking(write).await?.map_err(|source| failed(&path, source))?;
+            if !mine {
+                return Err(failed(&path, ErrorKind::AlreadyExists.into()));
+            }
+        }
+        Ok(())
     }
 
     /// Runs blocking work that changes files.
@@ -125,8 +158,7 @@ impl Inner {
     fn put(&self, path: &Path, payload: &PutPayload, create: bool) -> io::Result<()> {
         let parts = || payload.iter().map(|bytes| &bytes[..]);
         if is_commit(path) {
-            let commit = commit_sum::sealed(&parts().collect::<Vec<_>>().concat());
-            return self.put_parts(path, std::iter::once(&commit[..]), create);
+            return self.put_parts(path, std::iter::once(&sealed(payload)[..]), create);
         }
         if let Some(sums) = commit_sum::beside(path) {
             let content = commit_sum::of_checkpoint(parts());
@@ -149,6 +181,23 @@ impl Inner {
         }
         done
     }
+}
+
+/// A commit as it is written.
+fn sealed(payload: &PutPayload) -> Vec<u8> {
+    commit_sum::sealed(&payload.iter().map(|bytes| &bytes[..]).collect::<Vec<_>>().concat())
+}
+
+/// The files that one file is written as, in their order, and whether each has to be new.
+fn contents(path: &Path, payload: &PutPayload, create: bool) -> Vec<(PathBuf, Bytes, bool)> {
+    if is_commit(path) {
+        return vec![(path.to_owned(), sealed(payload).into(), create)];
+    }
+    let sums = commit_sum::beside(path).map(|sums| {
+        let content = commit_sum::of_checkpoint(payload.iter().map(|bytes| &bytes[..]));
+        (sums, content.into(), false)
+    });
+    sums.into_iter().chain([(path.to_owned(), Bytes::from(payload.clone()), create)]).collect()
 }
 
 /// Whether a file is a version of a table.
@@ -190,7 +239,10 @@ impl ObjectStore for Durable {
                 return Err(Error::NotImplemented { operation, implementer: self.to_string() });
             }
         };
-        self.run(location, move |inner, path| inner.put(path, &payload, create)).await?;
+        match &self.0.remote {
+            Some(remote) => self.put_mirrored(remote, location, payload, create).await?,
+            None => self.run(location, move |inner, path| inner.put(path, &payload, create)).await?,
+        }
         Ok(PutResult { e_tag: None, version: None })
     }
 
@@ -221,12 +273,27 @@ impl ObjectStore for Durable {
             let store = store.clone();
             async move {
                 let location = location?;
+                if let Some(remote) = &store.0.remote {
+                    let path = store.0.local.path_to_filesystem(&location)?;
+                    let (from, sums) = (remote.clone(), commit_sum::beside(&path));
+                    let gone = async move {
+                        if let Some(sums) = sums {
+                            from.delete(&sums).await?;
+                        }
+                        from.delete(&path).await
+                    };
+                    remote.run(gone).await?;
+                }
                 // Not synced: a file that comes back after a power cut is in nobody's way.
                 let remove = |inner: &Inner, path: &Path| {
                     if let Some(sums) = commit_sum::beside(path) {
                         let _ = inner.files.remove(&sums);
                     }
-                    inner.files.remove(path)
+                    match inner.files.remove(path) {
+                        // Not everything that object storage has is here.
+                        Err(error) if inner.remote.is_some() && error.kind() == ErrorKind::NotFound => Ok(()),
+                        done => done,
+                    }
                 };
                 store.run(&location, remove).await?;
                 Ok(location)
@@ -261,6 +328,10 @@ impl ObjectStore for Durable {
     }
 
     async fn rename_opts(&self, from: &Location, to: &Location, options: RenameOptions) -> Result<()> {
+        if self.0.remote.is_some() {
+            let operation = "giving an object another name".to_owned();
+            return Err(Error::NotImplemented { operation, implementer: self.to_string() });
+        }
         let from = self.0.local.path_to_filesystem(from)?;
         let create = matches!(options.target_mode, RenameTargetMode::Create);
         let work = move |inner: &Inner, to: &Path| {
@@ -316,7 +387,18 @@ impl MultipartUpload for Upload {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        let (staged, file) = self.staged.take().ok_or_else(|| self.is_over())?;
+        let (staged, mut file) = self.staged.take().ok_or_else(|| self.is_over())?;
+        if let Some(remote) = &self.store.0.remote {
+            let (to, from, path) = (remote.clone(), staged.clone(), self.path.clone());
+            let put = match file.sync() {
+                Ok(()) => remote.run(async move { to.put_file(&from, &path).await }).await,
+                Err(source) => Err(failed(&self.path, source)),
+            };
+            if put.is_err() {
+                let _ = self.store.0.files.remove(&staged);
+            }
+            put?;
+        }
         let publish = move |inner: &Inner, path: &Path| {
             let done = inner.publish(file, &staged, path, false);
             if done.is_err() {

@@ -10,6 +10,7 @@ mod durable;
 pub mod lineage;
 mod open;
 mod partition;
+pub mod remote;
 mod table;
 pub mod tags;
 mod tiers;
@@ -33,6 +34,7 @@ use crate::fs::{self as files, FileSystem};
 use crate::quarantined::{Quarantined, counted};
 use crate::{StoreError, check_system_name};
 use open::{Place, check_version, is_table};
+use remote::Remote;
 
 pub use backup::{Copied, back_up, restore};
 pub use compact::{SmallFiles, merge, vacuum};
@@ -74,6 +76,9 @@ impl Store {
     /// When there is none in `dir`, its tables are of another version, or cannot be read.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
+        if let Some(remote) = Remote::of(dir)? {
+            remote.pull(&tables())?;
+        }
         let tables = [EVENTS, QUARANTINE].map(|name| dir.join(name));
         if dir.is_file() {
             return Err(StoreError::NoFolder { dir: dir.display().to_string() });
@@ -107,6 +112,10 @@ impl Store {
             files::create_dirs(&*files, dir, files::PRIVATE).map_err(|e| io("make this folder", e))?;
         }
         let dir = fs::canonicalize(dir).map_err(|e| io("open this folder", e))?;
+        if let Some(remote) = Remote::of(&dir)?.filter(|_| create) {
+            remote.probe()?;
+            remote.pull(&tables())?;
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|e| io("start the threads that write here", e))?;
         let table = |table: &str, schema: SchemaRef, partitions: &[&str], stats: &str| {
@@ -190,6 +199,9 @@ impl Store {
     /// # Errors
     /// When the tables cannot be read.
     pub fn refresh(&mut self) -> Result<(), StoreError> {
+        if let Some(remote) = Remote::of(&self.dir)? {
+            remote.pull(&tables())?;
+        }
         for (table, name) in [(&self.events, EVENTS), (&self.quarantine, QUARANTINE)] {
             check::check_commits(&self.dir.join(name), table.version())?;
         }
@@ -274,6 +286,7 @@ impl Store {
         let mut parts = self.parts(table, name)?;
         parts.retain(|part| part.system.as_deref() == Some(system));
         parts.sort_by(|a, b| (a.time, &a.file).cmp(&(b.time, &b.file)));
+        remote::fetch(&self.dir, parts.iter().map(|part| part.file.path()))?;
         Ok(parts.into_iter().map(|part| part.file).collect())
     }
 
@@ -292,6 +305,12 @@ impl Store {
             })
             .collect())
     }
+}
+
+/// The folders of all tables.
+fn tables() -> Vec<&'static str> {
+    let fixed = [EVENTS, QUARANTINE, beside::COMPLETENESS, beside::COMPLETENESS_BEFORE, beside::DELETED];
+    fixed.into_iter().chain(lineage::LineageTable::ALL.map(lineage::LineageTable::name)).collect()
 }
 
 /// What stands in quarantine, of one system or of all, sorted by system; the commonest reasons of a system come first.

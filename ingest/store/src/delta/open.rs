@@ -12,6 +12,7 @@ use deltalake_core::{DeltaResult, DeltaTable, DeltaTableBuilder, DeltaTableError
 use demi_schemas::tables::{TABLES_VERSION, TABLES_WITH_DIGESTS};
 use tokio::runtime::Runtime;
 
+use super::remote::Remote;
 use super::table::table_error;
 use super::{check, durable};
 use crate::StoreError;
@@ -92,7 +93,8 @@ impl Place<'_> {
         })?;
         let url = url::Url::from_directory_path(dir)
             .map_err(|()| DeltaTableError::InvalidTableLocation(text.to_owned()))?;
-        let storage = durable::Durable::new(self.store.to_owned(), self.files.clone());
+        let remote = Remote::of(self.store).map_err(|error| DeltaTableError::Generic(error.to_string()))?;
+        let storage = durable::Durable::new(self.store.to_owned(), self.files.clone(), remote);
         Ok(DeltaTableBuilder::from_url(url.clone())?.with_storage_backend(Arc::new(storage), url))
     }
 }

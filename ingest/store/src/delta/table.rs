@@ -140,6 +140,7 @@ impl TableWriter {
             }
         }
         files.sort_by(|a, b| (a.0, &a.1.file).cmp(&(b.0, &b.1.file)));
+        self.fetch(files.iter().map(|(_, file)| &file.file))?;
         Ok(files.into_iter().map(|(_, file)| file).collect())
     }
 
@@ -165,7 +166,15 @@ impl TableWriter {
         let of = |file: deltalake_core::kernel::LogicalFileView| {
             (file.path().to_string(), (tags::sealed(&self.folder, &file), file.remove_action(true)))
         };
-        Ok(snapshot.log_data().into_iter().map(of).collect())
+        let files: BTreeMap<String, (SealedFile, Remove)> = snapshot.log_data().into_iter().map(of).collect();
+        self.fetch(files.values().map(|(file, _)| file))?;
+        Ok(files)
+    }
+
+    /// Brings the files that are not here, where the store is on object storage.
+    fn fetch<'a>(&self, files: impl Iterator<Item = &'a SealedFile>) -> Result<(), StoreError> {
+        let store = self.folder.parent().unwrap_or(&self.folder);
+        super::remote::fetch(store, files.map(SealedFile::path))
     }
 
     /// Makes what was written visible, all at once, together with the numbers in `progress`, and takes out what is
