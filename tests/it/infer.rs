@@ -374,7 +374,8 @@ fn a_class_that_is_given_joins_actors_that_have_nothing_in_common() {
         answer["classes"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
     };
     assert_eq!(classes("").len(), 2);
-    assert_eq!(classes(" --class *a"), [("*a".to_owned(), 2)]);
+    let joined = classes(" --class both=*a");
+    assert_eq!(joined.iter().map(|(_, actors)| *actors).collect::<Vec<_>>(), [2], "{joined:?}");
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn a_store_on_object_storage_is_what_a_folder_is() {
     for question in [
         &["past", "a0/9"][..],
         &["order", "a0/1", "a2/9"],
-        &["sql", "SELECT actor, count(*) FROM events GROUP BY actor ORDER BY actor"],
+        &["--sql", "SELECT actor, count(*) FROM events GROUP BY actor ORDER BY actor"],
     ] {
         let of = |machine: &Machine<'_>, store: &str| machine.done(&[&["query", store], question].concat());
         let folder = of(&one, "folder");
@@ -225,7 +225,7 @@ fn a_store_on_object_storage_is_what_a_folder_is() {
     let kept = |name: &str| std::fs::read(dir.path().join(name).join("kept.jsonl")).unwrap_or_default();
     assert_eq!(kept("exec"), kept("own"));
     two.done(&["ingest", "delete", "--store", STORE, "--system", "ring", "--actor", "a1"]);
-    let rows = one.done(&["query", STORE, "sql", "SELECT DISTINCT actor FROM events ORDER BY actor"]);
+    let rows = one.done(&["query", STORE, "--sql", "SELECT DISTINCT actor FROM events ORDER BY actor"]);
     assert!(rows.contains("a0") && rows.contains("a2") && !rows.contains("a1"), "{rows}");
     for (url, says) in [
         ("s3://bucket/none", "no event store"),
