@@ -65,8 +65,17 @@ const DEEP: u32 = 64;
 impl Digester {
     /// [`record_digest`].
     pub fn record(&mut self, record: &EventRecord) -> u64 {
+        self.of_record(record, Digester::content)
+    }
+
+    /// [`Digester::content_told`] of a record.
+    pub fn told(&mut self, record: &EventRecord) -> (u64, bool) {
+        self.of_record(record, Digester::content_told)
+    }
+
+    fn of_record<T>(&mut self, record: &EventRecord, of: impl FnOnce(&mut Self, &Content<'_>) -> T) -> T {
         let timer = record.timer.as_ref().map(|timer| serde_json::to_value(timer).unwrap_or(Value::Null));
-        self.content(&Content {
+        let content = Content {
             actor: &record.actor,
             incarnation: record.incarnation,
             seq: record.seq,
@@ -87,19 +96,20 @@ impl Digester {
             time: record.time.as_ref(),
             vector_clock: record.vector_clock.as_ref(),
             attrs: &record.attrs,
-        })
+        };
+        of(self, &content)
     }
 
-    /// The digest of a record, and whether it is told by the record's row in a table, which has structured values as JSON text
+    /// The digest of a content, and whether it is told by the row in a table, which has structured values as JSON text
     /// and other fields for where the record was found.
-    pub fn told(&mut self, record: &EventRecord) -> (u64, bool) {
-        let digest = self.record(record);
+    pub fn content_told(&mut self, content: &Content<'_>) -> (u64, bool) {
+        let digest = self.content(content);
         // A text that is JSON too stands in the row as the value that it is not.
-        let time = match &record.time {
+        let time = match content.time {
             Some(Value::String(text)) => serde_json::from_str::<IgnoredAny>(text).is_err(),
             _ => true,
         };
-        let moved = FOUND.iter().any(|name| record.attrs.contains_key(*name));
+        let moved = FOUND.iter().any(|name| content.attrs.contains_key(*name));
         (digest, self.plain && time && !moved)
     }
 

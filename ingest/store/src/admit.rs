@@ -21,6 +21,7 @@ use crate::row_digest::TOLD;
 use crate::seen::{Seen, Verdict};
 use demi_formats::read::lines::Line;
 use demi_formats::read::parse::{Row, bad_line_digest};
+use demi_formats::read::plain::{LineTexts, PlainRow};
 use demi_formats::{Fate, Redaction, Rejection};
 
 /// Rows of a batch, and the bytes of lines after which it is handed over with fewer.
@@ -65,7 +66,8 @@ pub enum Admitted {
 
 /// What became of a record.
 pub(crate) enum Offered {
-    Added,
+    /// It is a row with this sequence number.
+    Added(u64),
     Duplicate,
     Deleted,
     /// The reason, and the digest of the row that goes to quarantine.
@@ -145,7 +147,7 @@ impl Known {
         match fate {
             Fate::LeftOut(_) => Ok(Admitted::LeftOut),
             Fate::Row(row) => match self.offer(found, row, rows)? {
-                Offered::Added => Ok(Admitted::Added),
+                Offered::Added(_) => Ok(Admitted::Added),
                 Offered::Duplicate => Ok(Admitted::Duplicate),
                 Offered::Deleted => Ok(Admitted::Deleted),
                 Offered::Conflict { why, digest } => {
@@ -171,6 +173,38 @@ impl Known {
         }
     }
 
+    /// Takes a line that holds a plain record, from the source of that name and number in [`Seen`].
+    pub fn admit_plain(
+        &mut self,
+        (source, number): (&str, u32),
+        row: &PlainRow,
+        texts: &LineTexts,
+        rows: &mut Rows,
+        quarantine: &mut impl Sink,
+    ) -> Result<Admitted, StoreError> {
+        let start = row.start as usize;
+        let raw = texts.lines().as_bytes().get(start..start + row.length as usize).unwrap_or_default();
+        let line = Line { length: row.length.into(), ..Line::empty(row.offset, row.number) };
+        let found = Found { source, number, line: &line, raw };
+        let event = (texts.get(row.actor).unwrap_or_default(), row.incarnation, row.seq);
+        match self.verdict(&found, event, row.digest)? {
+            Offered::Added(seq) => {
+                let digest = if self.told && row.told { TOLD } else { row.digest };
+                let event =
+                    EventRow { system: &self.system, date: row.date, source, offset: row.offset, digest };
+                rows.columns.push_plain(row, seq, texts, &event);
+                rows.bytes += u64::from(row.length);
+                Ok(Admitted::Added)
+            }
+            Offered::Duplicate => Ok(Admitted::Duplicate),
+            Offered::Deleted => Ok(Admitted::Deleted),
+            Offered::Conflict { why, digest } => {
+                self.isolate(&found, &why, digest, quarantine)?;
+                Ok(Admitted::Conflict)
+            }
+        }
+    }
+
     /// Takes a record. One that is new and whose sequence number was taken from a clock gets the next free number.
     pub(crate) fn offer(
         &mut self,
@@ -179,27 +213,37 @@ impl Known {
         rows: &mut Rows,
     ) -> Result<Offered, StoreError> {
         let Row { record, digest, told, date } = row;
-        let (digest, date, offset) = (*digest, *date, found.line.offset);
-        let entry = Entry { seq: record.seq, digest, offset, source: found.number };
-        match self.seen.offer(&record.actor, record.incarnation, entry)? {
+        let offered = self.verdict(found, (&record.actor, record.incarnation, record.seq), *digest)?;
+        if let Offered::Added(seq) = offered {
+            record.seq = seq;
+            let digest = if self.told && *told { TOLD } else { *digest };
+            let (source, offset) = (found.source, found.line.offset);
+            let row = EventRow { system: &self.system, date: *date, source, offset, digest };
+            rows.columns.push(record, &row);
+            rows.bytes += found.raw.len() as u64;
+        }
+        Ok(offered)
+    }
+
+    /// What becomes of an event: its actor, incarnation and sequence number, and the digest of its content.
+    fn verdict(
+        &mut self,
+        found: &Found<'_>,
+        (actor, incarnation, seq): (&str, u32, u64),
+        digest: u64,
+    ) -> Result<Offered, StoreError> {
+        let entry = Entry { seq, digest, offset: found.line.offset, source: found.number };
+        match self.seen.offer(actor, incarnation, entry)? {
+            Verdict::New { seq } => Ok(Offered::Added(seq)),
             Verdict::Duplicate => Ok(Offered::Duplicate),
             Verdict::Deleted => Ok(Offered::Deleted),
             Verdict::Conflict { source, offset } => {
-                let event =
-                    EventId { actor: record.actor.clone(), incarnation: record.incarnation, seq: record.seq };
+                let event = EventId { actor: actor.to_owned(), incarnation, seq };
                 let reason = format!(
                     "event {event} says something else than the one stored from {source} at byte {offset}"
                 );
                 let digest = xxh3_64(format!("conflict\n{digest}\n{event}").as_bytes());
                 Ok(Offered::Conflict { why: Rejection::new("conflict", reason), digest })
-            }
-            Verdict::New { seq } => {
-                record.seq = seq;
-                let digest = if self.told && *told { TOLD } else { digest };
-                let row = EventRow { system: &self.system, date, source: found.source, offset, digest };
-                rows.columns.push(record, &row);
-                rows.bytes += found.raw.len() as u64;
-                Ok(Offered::Added)
             }
         }
     }

@@ -1,28 +1,41 @@
-//! The reading side of a load: sources to chunks of rows, in order, on a thread of its own.
+//! The reading side of a load: sources to chunks of rows, in order, on threads of its own.
+//!
+//! One thread reads; lines that are event records are parsed on several, in blocks, and handed over in the order of the source whatever order
+//! they are parsed in: what is sent for each block is a place where its chunk will appear.
 
+use std::num::NonZero;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use crate::StoreError;
 use crate::load::LoadOptions;
-use demi_formats::mapping::{Mapper, Unit};
-use demi_formats::read::lines::Line;
+use demi_formats::mapping::{Mapper, Piece, Unit};
+use demi_formats::read::lines::{Block, Line, Lines};
 use demi_formats::read::parse::{Parser, Row};
+use demi_formats::read::plain::{Anew, LineTexts, PlainRow};
 use demi_formats::read::source::Sources;
 use demi_formats::{Events, Fate, Redaction};
 
 /// Units handed over together, and the bytes of them after which they are.
 const CHUNK_UNITS: usize = 2048;
 const CHUNK_BYTES: usize = 1 << 20;
+/// Most threads that parse: more than the rest can take in.
+const MOST_PARSERS: usize = 8;
 
 /// What becomes of a line.
-pub(crate) struct Item {
-    /// Where it stands.
-    pub(crate) line: Line,
-    /// Where its bytes are in the chunk.
-    pub(crate) raw: Range<usize>,
-    pub(crate) fate: Fate<Row>,
+pub(crate) enum Item {
+    /// It holds a plain record.
+    Plain(PlainRow),
+    /// Anything else.
+    Line {
+        /// Where it stands.
+        line: Line,
+        /// Where its bytes are in the chunk.
+        raw: Range<usize>,
+        fate: Fate<Row>,
+    },
 }
 
 /// Consecutive lines of one execution in one source.
@@ -32,8 +45,10 @@ pub(crate) struct Chunk {
     pub(crate) execution: Option<String>,
     /// Name of the source.
     pub(crate) source: String,
-    /// Bytes of the lines.
-    pub(crate) raw: Vec<u8>,
+    /// Bytes of the lines, unless they are in `texts`.
+    raw: Vec<u8>,
+    /// The lines, and the texts of plain rows.
+    pub(crate) texts: LineTexts,
     pub(crate) items: Vec<Item>,
     /// How many lines it covers, empty ones left out, and how many of them are left out.
     pub(crate) lines: u64,
@@ -48,6 +63,91 @@ pub(crate) struct Chunk {
     pub(crate) damage: Option<String>,
 }
 
+impl Chunk {
+    /// Bytes of the lines.
+    pub(crate) fn raw(&self) -> &[u8] {
+        if self.raw.is_empty() { self.texts.lines().as_bytes() } else { &self.raw }
+    }
+
+    /// Takes the lines of a block.
+    fn parse(&mut self, block: Block, parser: &mut Parser, limit: usize) {
+        let Block { bytes, offset, number } = block;
+        let mut anew = Anew::default();
+        let (text, raw) = match String::from_utf8(bytes) {
+            Ok(text) => (text, Vec::new()),
+            Err(error) => (String::new(), error.into_bytes()),
+        };
+        let bytes = if raw.is_empty() { text.as_bytes() } else { &raw };
+        let is_text = raw.is_empty();
+        self.items.reserve(bytes.len() / 96);
+        for (line, mut raw) in Lines::new(bytes, offset, number, limit) {
+            // Of a stream not more than one byte behind the limit is kept.
+            raw.end = raw.end.min(raw.start.saturating_add(limit).saturating_add(1));
+            let whole = &bytes[raw.clone()];
+            raw.start = raw.end - line.text(whole).len();
+            let fate = if line.overlong.is_some() {
+                Fate::rejected("too_long", line.too_long(limit, raw.len()))
+            } else if bytes[raw.clone()].trim_ascii().is_empty() {
+                continue;
+            } else {
+                if is_text && let Some(row) = parser.plain(&text, raw.clone(), &line, &mut anew) {
+                    self.lines += 1;
+                    self.items.push(Item::Plain(row));
+                    continue;
+                }
+                parser.line(whole, &line)
+            };
+            self.lines += 1;
+            self.items.push(Item::Line { line, raw, fate });
+        }
+        self.texts = LineTexts::new(text, anew);
+        self.raw = raw;
+    }
+}
+
+/// A chunk, or where it will appear.
+pub(crate) enum Coming {
+    Here(Box<Chunk>),
+    Parsed(Receiver<Chunk>),
+}
+
+impl Coming {
+    /// The chunk, which is waited for.
+    pub(crate) fn chunk(self) -> Result<Chunk, StoreError> {
+        match self {
+            Coming::Here(chunk) => Ok(*chunk),
+            Coming::Parsed(place) => place.recv().map_err(|_| StoreError::ReaderLost),
+        }
+    }
+}
+
+/// What the reading side sends.
+pub(crate) type Message = Result<Coming, StoreError>;
+
+/// A block, and the chunk that it becomes.
+struct Job {
+    block: Block,
+    chunk: Chunk,
+    to: SyncSender<Chunk>,
+}
+
+/// How many threads parse.
+pub(crate) fn parsers() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).min(MOST_PARSERS)
+}
+
+/// Parses blocks until no more come.
+fn parse_jobs(queue: &Mutex<Receiver<Job>>, options: &LoadOptions) {
+    let mut parser = Parser::new(&options.system).redacted(options.redact.clone());
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { block, mut chunk, to }) = job else { return };
+        chunk.parse(block, &mut parser, options.max_line_bytes);
+        // Nobody listens any more when the load failed.
+        let _ = to.send(chunk);
+    }
+}
+
 /// The name of an execution's system.
 pub(crate) fn system_of(base: &str, execution: Option<&str>) -> String {
     execution.map_or_else(|| base.to_owned(), |e| format!("{base}/{e}"))
@@ -58,21 +158,38 @@ pub(crate) fn read_sources(
     sources: Sources,
     mut mapper: Mapper,
     options: &LoadOptions,
-    to: &SyncSender<Result<Chunk, StoreError>>,
+    to: &SyncSender<Message>,
 ) {
     mapper.limit_records(options.max_line_bytes);
-    for source in sources.0 {
-        let mut chunks = Chunks::new(options, to);
-        let mut take = |name: &str, unit, read| chunks.add(name, unit, read);
-        let listened = match mapper.read(source, options.max_line_bytes, &mut take) {
-            Ok(None) => false,
-            Ok(Some(read)) => chunks.close(&read.name, read.bytes, read.damage.map(|damage| damage.reason)),
-            Err(error) => to.send(Err(error.into())).is_err(),
-        };
-        if !listened {
-            return;
+    let (jobs, queue) = channel();
+    let queue = Mutex::new(queue);
+    thread::scope(|scope| {
+        // When it ends, `jobs` is dropped and the parsers end too.
+        let jobs = jobs;
+        for _ in 0..parsers() {
+            scope.spawn(|| parse_jobs(&queue, options));
         }
-    }
+        for source in sources.0 {
+            let mut chunks = Chunks::new(options, to, &jobs);
+            let mut take = |name: &str, piece: Piece, read: u64| match piece {
+                Piece::Unit(unit) => chunks.add(name, unit, read),
+                Piece::Lines(block) => chunks.add_block(name, block, read),
+            };
+            let listened = match mapper.read(source, options.max_line_bytes, &mut take) {
+                Ok(None) => false,
+                Ok(Some(read)) => {
+                    chunks.close(&read.name, read.bytes, read.damage.map(|damage| damage.reason))
+                }
+                Err(error) => {
+                    let _ = to.send(Err(error.into()));
+                    false
+                }
+            };
+            if !listened {
+                return;
+            }
+        }
+    });
 }
 
 /// Gathers units of one execution and sends them.
@@ -87,14 +204,15 @@ struct Chunks<'a> {
     last: Option<String>,
     /// Bytes of the source that were told.
     told: u64,
-    to: &'a SyncSender<Result<Chunk, StoreError>>,
+    to: &'a SyncSender<Message>,
+    jobs: &'a Sender<Job>,
 }
 
 impl<'a> Chunks<'a> {
-    fn new(options: &'a LoadOptions, to: &'a SyncSender<Result<Chunk, StoreError>>) -> Self {
+    fn new(options: &'a LoadOptions, to: &'a SyncSender<Message>, jobs: &'a Sender<Job>) -> Self {
         let redact = options.redact.clone();
         let parser = Parser::new(&options.system).redacted(redact.clone());
-        Chunks { options, redact, parser, next: None, skipped: 0, last: None, told: 0, to }
+        Chunks { options, redact, parser, next: None, skipped: 0, last: None, told: 0, to, jobs }
     }
 
     fn fresh(&mut self, source: &str, execution: Option<String>) -> Chunk {
@@ -130,7 +248,7 @@ impl<'a> Chunks<'a> {
         let (line, raw) = (unit.line, start..next.raw.len());
         match unit.fate {
             Fate::LeftOut(_) => {}
-            Fate::Quarantined(why) => next.items.push(Item { line, raw, fate: Fate::Quarantined(why) }),
+            Fate::Quarantined(why) => next.items.push(Item::Line { line, raw, fate: Fate::Quarantined(why) }),
             Fate::Row(Events { records, warnings }) => {
                 let shown = |warning: String| match &self.redact {
                     Some(redact) => redact.text(self.parser.system(), &warning).into_owned(),
@@ -140,7 +258,7 @@ impl<'a> Chunks<'a> {
                 next.warnings.extend(warnings.into_iter().map(place));
                 for record in records {
                     let fate = self.parser.record(record);
-                    next.items.push(Item { line: line.clone(), raw: raw.clone(), fate });
+                    next.items.push(Item::Line { line: line.clone(), raw: raw.clone(), fate });
                 }
             }
         }
@@ -148,15 +266,32 @@ impl<'a> Chunks<'a> {
         true
     }
 
+    /// Takes lines that are event records; says whether anybody still listens.
+    fn add_block(&mut self, source: &str, block: Block, read: u64) -> bool {
+        if !self.send(block.offset, false, None) {
+            return false;
+        }
+        let chunk = self.fresh(source, None);
+        let chunk = self.covering(chunk, read);
+        let (to, place) = sync_channel(1);
+        self.to.send(Ok(Coming::Parsed(place))).is_ok() && self.jobs.send(Job { block, chunk, to }).is_ok()
+    }
+
     fn send(&mut self, read: u64, end: bool, damage: Option<String>) -> bool {
-        let Some(mut next) = self.next.take() else { return true };
-        let skipped = std::mem::take(&mut self.skipped);
-        next.skipped += skipped;
-        next.lines += skipped;
-        self.last.clone_from(&next.execution);
-        next.bytes = read.saturating_sub(std::mem::replace(&mut self.told, read));
+        let Some(next) = self.next.take() else { return true };
+        let mut next = self.covering(next, read);
         (next.end, next.damage) = (end, damage);
-        self.to.send(Ok(next)).is_ok()
+        self.to.send(Ok(Coming::Here(Box::new(next)))).is_ok()
+    }
+
+    /// A chunk behind which so many bytes of the source were read.
+    fn covering(&mut self, mut chunk: Chunk, read: u64) -> Chunk {
+        let skipped = std::mem::take(&mut self.skipped);
+        chunk.skipped += skipped;
+        chunk.lines += skipped;
+        self.last.clone_from(&chunk.execution);
+        chunk.bytes = read.saturating_sub(std::mem::replace(&mut self.told, read));
+        chunk
     }
 
     /// Sends what is left of the source; says whether anybody still listens.
@@ -166,5 +301,78 @@ impl<'a> Chunks<'a> {
             self.next = Some(self.fresh(source, last));
         }
         self.send(read, true, damage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::io::Cursor;
+
+    use demi_formats::mapping::Mapping;
+    use demi_formats::read::source::Source;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Gathered, scan};
+
+    /// All that is told of a log that is read with a mapping: its events, its quarantine, and the counts.
+    fn read(mapping: &str, log: &[u8], limit: usize) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let mapper = Mapper::new(&Mapping::parse(mapping, "test").unwrap()).unwrap();
+        let sources = Sources(vec![Source::stream("f", Box::new(Cursor::new(log.to_vec())))]);
+        let options = LoadOptions { max_line_bytes: limit, ..LoadOptions::new("s") };
+        let (gathered, report) =
+            Gathered::read(folder.path(), sources, &options, Some(mapper), |_| {}).unwrap();
+        let mut told = format!("{:?} {}\n", report.summary, report.bytes);
+        let quarantine = gathered.quarantined("s").unwrap();
+        let _ = writeln!(told, "{quarantine:?}");
+        for file in gathered.event_files("s") {
+            let each = |batch: &arrow_array::RecordBatch| {
+                let _ = writeln!(told, "{batch:?}");
+                Ok(())
+            };
+            scan::whole(file, each).unwrap();
+        }
+        told
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// A log says the same whether its lines are parsed in blocks or one after the other.
+        #[test]
+        fn blocks_of_lines_become_what_the_lines_become(
+            lines in proptest::collection::vec((0usize..12, 0u64..9, 0u8..3), 0..60),
+            mark in any::<bool>(), ends in any::<bool>(), bad in proptest::option::weighted(0.2, any::<prop::sample::Index>()),
+        ) {
+            let mut log = String::from(if mark { "\u{feff}" } else { "" });
+            for (kind, seq, actor) in lines {
+                let end = match kind {
+                    0 => String::new(),
+                    1 => "no record".to_owned(),
+                    2 => format!(r#"{{"actor":"{actor}","seq":{seq},"kind":"send"}}"#),
+                    3 => format!(r#"{{"actor":"{actor}","seq":{seq},"kind":"local","source":"x","offset":{seq}}}"#),
+                    4 => format!(r#"{{"actor":"{actor}","seq":{seq},"kind":"local","payload":"{}"}}"#, "long ".repeat(40)),
+                    5 => format!(r#"{{"actor":"{actor}","seq":{seq},"kind":"state","state":{{"b":[1,null],"a":"\n"}},"z":1.50}}"#),
+                    6 => format!(r#"{{"actor":"{actor}","seq":170000000000000000{seq},"kind":"local"}}"#),
+                    7 => format!(r#"{{"actor":"{actor}","seq":{seq},"kind":"local","time":"2024-05-1{seq}T00:00:00Z"}}"#),
+                    _ => format!(r#"{{"actor":"{actor}","seq":{seq},"kind":"receive","from":"b","msg_id":"\u0041{kind}"}}"#),
+                };
+                log.push_str(&end);
+                log.push('\n');
+            }
+            let mut log = log.into_bytes();
+            if ends {
+                log.pop();
+            }
+            if let (Some(at), false) = (bad, log.is_empty()) {
+                let at = at.index(log.len());
+                log[at] = 0xff;
+            }
+            let native = "name = \"n\"\ndescription = \"d\"\n[input]\ncontainer = \"native\"\n";
+            let by_line = format!("{native}skip = [\"^nothing is like this$\"]\n");
+            prop_assert_eq!(read(native, &log, 150), read(&by_line, &log, 150));
+        }
     }
 }

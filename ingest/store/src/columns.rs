@@ -7,6 +7,7 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
+use demi_formats::read::plain::{LineTexts, PlainRow};
 use demi_schemas::{EventRecord, tables};
 use serde::Serialize;
 use serde_json::Value;
@@ -175,6 +176,40 @@ impl EventColumns {
     }
 }
 
+impl EventColumns {
+    /// Adds a plain record under a sequence number.
+    pub fn push_plain(&mut self, plain: &PlainRow, seq: u64, texts: &LineTexts, row: &EventRow<'_>) {
+        let [msg_id, from, to, type_, payload, fingerprint] = plain.texts.map(|text| texts.get(text));
+        self.system.append_value(row.system);
+        self.date.append_option(row.date);
+        self.actor.append_value(texts.get(plain.actor).unwrap_or_default());
+        self.incarnation.append_value(plain.incarnation as i32);
+        self.seq.append_value(seq as i64);
+        self.kind.append_value(plain.kind.as_str());
+        self.msg_id.append_option(msg_id);
+        self.from.append_option(from);
+        self.to.append_option(to);
+        self.via.append_option(plain.via.map(|v| v.as_str()));
+        self.type_.append_option(type_);
+        self.payload.append_option(payload);
+        self.fingerprint.append_option(fingerprint);
+        self.external.append_option(plain.external);
+        self.time.append_option(texts.get(plain.time));
+        let values = plain.values.as_ref().map(|values| (**values).map(|text| texts.get(text)));
+        let [timer, fields, state, vector_clock, attrs] = values.unwrap_or_default();
+        self.timer.append_option(timer);
+        self.fields.append_option(fields);
+        self.state.append_option(state);
+        self.vector_clock.append_option(vector_clock);
+        self.attrs.append_option(attrs);
+        self.source.append_value(row.source);
+        self.offset.append_value(row.offset as i64);
+        self.line.append_option(i64::try_from(plain.number).ok().filter(|number| *number > 0));
+        self.digest.append_value(row.digest as i64);
+        self.rows += 1;
+    }
+}
+
 /// Quarantined lines of a batch, and the bytes of them after which it has fewer.
 const QUARANTINE_ROWS: usize = 4096;
 const QUARANTINE_BYTES: usize = 8 << 20;
@@ -213,3 +248,6 @@ impl QuarantineColumns {
         self.bytes += row.raw.len();
     }
 }
+
+#[cfg(test)]
+mod tests;

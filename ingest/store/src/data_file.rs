@@ -8,7 +8,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use demi_common::sealed::{SealedFile, SealedWriter};
 use demi_schemas::tables::TABLES_VERSION;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
@@ -17,6 +16,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::StoreError;
 use crate::columns::Sink;
+use crate::encoder::Encoder;
 
 /// Rows of a row group.
 const ROW_GROUP: usize = 128 * 1024;
@@ -54,7 +54,7 @@ pub(crate) struct DataFileWriter {
     path: PathBuf,
     /// The columns of the table that stand in the path of its files, and not in the files.
     partitions: &'static [&'static str],
-    writer: Option<ArrowWriter<SealedWriter<BufWriter<File>>>>,
+    writer: Option<Encoder<SealedWriter<BufWriter<File>>>>,
 }
 
 impl DataFileWriter {
@@ -76,7 +76,7 @@ impl DataFileWriter {
     fn begin(
         &mut self,
         schema: SchemaRef,
-    ) -> Result<&mut ArrowWriter<SealedWriter<BufWriter<File>>>, StoreError> {
+    ) -> Result<&mut Encoder<SealedWriter<BufWriter<File>>>, StoreError> {
         let file = File::create_new(&self.path).map_err(|source| StoreError::Io {
             path: self.path.clone(),
             action: "make this file",
@@ -84,7 +84,7 @@ impl DataFileWriter {
         })?;
         let properties = properties(None).map_err(failed(&self.path))?;
         let out = SealedWriter::new(BufWriter::new(file));
-        let writer = ArrowWriter::try_new(out, schema, Some(properties)).map_err(failed(&self.path))?;
+        let writer = Encoder::new(out, schema, properties).map_err(failed(&self.path))?;
         Ok(self.writer.insert(writer))
     }
 }

@@ -36,6 +36,7 @@ pub mod delete;
 mod deleted;
 #[cfg(feature = "delta")]
 pub mod delta;
+mod encoder;
 mod error;
 #[cfg(feature = "delta")]
 pub mod fs;

@@ -7,7 +7,7 @@ use std::thread;
 use demi_schemas::summary::LoadSummary;
 
 use crate::admit::{Admitted, Found, Known, Rows};
-use crate::chunks::{Chunk, Item, read_sources, system_of};
+use crate::chunks::{Chunk, Item, Message, parsers, read_sources, system_of};
 use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
 use crate::{StoreError, check_system_name};
@@ -17,7 +17,7 @@ use demi_formats::{Fate, Redaction};
 
 /// Dates written at the same time: each has an open file.
 const MOST_DATES: usize = 16;
-/// Chunks that wait between the reading and the writing thread.
+/// Chunks that wait between the reading and the writing thread, besides those that are being parsed.
 const CHUNKS: usize = 4;
 /// Systems loaded into at the same time; beyond it the one not used for longest is committed and closed.
 const OPEN: usize = 8;
@@ -103,7 +103,7 @@ pub(crate) fn load_into<T: Tables>(
     mapper: Mapper,
     mut progress: impl FnMut(&Progress),
 ) -> Result<LoadReport, StoreError> {
-    let (to, from) = sync_channel::<Result<Chunk, StoreError>>(CHUNKS);
+    let (to, from) = sync_channel::<Message>(CHUNKS + parsers());
     let mut loads =
         Loads { options, counted: mapper.counts(), open: Vec::new(), done: Vec::new(), damaged: Vec::new() };
     if mapper.container() == Container::Native {
@@ -115,7 +115,7 @@ pub(crate) fn load_into<T: Tables>(
     let reader = thread::spawn(move || read_sources(sources, mapper, &reading, &to));
     let mut now = Progress::default();
     for message in from {
-        let mut chunk = message?;
+        let mut chunk = message?.chunk()?;
         now.lines += chunk.lines;
         now.bytes += chunk.bytes;
         let loader = loads.of(chunk.execution.as_deref(), tables)?;
@@ -272,37 +272,57 @@ impl<'a, T: Transaction> Loader<'a, T> {
 
     fn take(&mut self, chunk: &mut Chunk) -> Result<(), StoreError> {
         let number = self.known.seen.source(&chunk.source);
-        for Item { line, raw, fate } in &mut chunk.items {
-            self.since_commit.bytes += raw.len() as u64;
+        let mut items = std::mem::take(&mut chunk.items);
+        for item in &mut items {
+            let quarantine = self.transaction.quarantine();
+            let (admitted, date, line) = match item {
+                Item::Plain(row) => {
+                    let actor = chunk.texts.get(row.actor).unwrap_or_default();
+                    if let Some(stamp) = &row.stamp {
+                        let event = (actor, row.incarnation, row.seq);
+                        self.stamps.take_stamp(event, **stamp, &chunk.source, row.number);
+                    }
+                    self.since_commit.bytes += u64::from(row.length);
+                    let admitted = self.known.admit_plain(
+                        (&chunk.source, number),
+                        row,
+                        &chunk.texts,
+                        &mut self.rows,
+                        quarantine,
+                    )?;
+                    (admitted, row.date, row.number)
+                }
+                Item::Line { line, raw, fate } => {
+                    let mut date = None;
+                    if let Fate::Row(row) = &*fate {
+                        self.stamps.take(&row.record, &chunk.source, line.number);
+                        date = row.date;
+                    }
+                    self.since_commit.bytes += raw.len() as u64;
+                    let found = Found::new(&chunk.source, number, line, chunk.raw(), raw.clone());
+                    (self.known.admit(&found, fate, &mut self.rows, quarantine)?, date, line.number)
+                }
+            };
             let summary = &mut self.report.summary;
-            if let Fate::Row(row) = &*fate {
-                self.stamps.take(&row.record, &chunk.source, line.number);
-            }
-            let found = Found::new(&chunk.source, number, line, &chunk.raw, raw.clone());
-            match self.known.admit(&found, fate, &mut self.rows, self.transaction.quarantine())? {
+            match admitted {
                 Admitted::Duplicate => summary.duplicates += 1,
                 Admitted::Deleted => summary.deleted += 1,
                 Admitted::Conflict if self.counted => {
-                    let event = match fate {
-                        Fate::Row(row) => row.record.id().to_string(),
+                    let event = match &*item {
+                        Item::Line { fate: Fate::Row(row), .. } => row.record.id().to_string(),
                         _ => String::new(),
                     };
-                    return Err(StoreError::Counted {
-                        source_name: chunk.source.clone(),
-                        line: line.number,
-                        event,
-                        system: self.known.system.clone(),
-                    });
+                    let source_name = chunk.source.clone();
+                    let system = self.known.system.clone();
+                    return Err(StoreError::Counted { source_name, line, event, system });
                 }
                 Admitted::Conflict => summary.conflicts += 1,
                 Admitted::Rejected | Admitted::LeftOut => {}
                 Admitted::Added => {
                     summary.added += 1;
                     self.since_commit.rows += 1;
-                    if let Fate::Row(row) = fate
-                        && !self.since_commit.dates.contains(&row.date)
-                    {
-                        self.since_commit.dates.push(row.date);
+                    if !self.since_commit.dates.contains(&date) {
+                        self.since_commit.dates.push(date);
                     }
                     if self.rows.are_full() {
                         self.flush()?;

@@ -122,7 +122,7 @@ impl Run<'_> {
         let found = Found { source: row.source, number, line: &line, raw: row.raw };
         for mut record in records {
             match self.known.offer(&found, &mut record, &mut self.rows)? {
-                Offered::Added => self.done.added += 1,
+                Offered::Added(_) => self.done.added += 1,
                 Offered::Duplicate => self.done.duplicates += 1,
                 Offered::Deleted => self.done.deleted += 1,
                 Offered::Conflict { why, digest } => {

@@ -96,27 +96,38 @@ impl Stamps {
     /// Takes an event, wherever it goes.
     pub fn take(&mut self, record: &EventRecord, source: &str, line: u64) {
         let Some(stamp) = record.time.as_ref().and_then(Stamp::read) else { return };
-        if is_clock_seq(record.seq) && stamp.tells(record.seq) {
+        self.take_stamp((&record.actor, record.incarnation, record.seq), stamp, source, line);
+    }
+
+    /// Takes the stamp of an event: its actor, incarnation and sequence number.
+    pub fn take_stamp(
+        &mut self,
+        (actor, incarnation, seq): (&str, u32, u64),
+        stamp: Stamp,
+        source: &str,
+        line: u64,
+    ) {
+        if is_clock_seq(seq) && stamp.tells(seq) {
             // Its place in the order is that of its stamp, in whatever order events come.
             return;
         }
-        let incarnations = self.0.entry_ref(record.actor.as_str()).or_default();
-        let at = match incarnations.iter().rposition(|(i, _)| *i == record.incarnation) {
+        let incarnations = self.0.entry_ref(actor).or_default();
+        let at = match incarnations.iter().rposition(|(i, _)| *i == incarnation) {
             Some(at) => at,
             None => {
-                incarnations.push((record.incarnation, Watched::default()));
+                incarnations.push((incarnation, Watched::default()));
                 incarnations.len() - 1
             }
         };
         let (_, watched) = &mut incarnations[at];
-        if record.seq <= watched.seq {
+        if seq <= watched.seq {
             // The same event again says nothing new.
-            watched.shuffled |= record.seq < watched.seq;
+            watched.shuffled |= seq < watched.seq;
             return;
         }
-        watched.seq = record.seq;
+        watched.seq = seq;
         if !watched.shuffled {
-            watched.next(&record.actor, record.incarnation, stamp, Place { source, line });
+            watched.next(actor, incarnation, stamp, Place { source, line });
         }
     }
 

@@ -28,8 +28,10 @@ use crate::formats::{Decoded, Record, csv, json_line, logfmt};
 use crate::read::lines::Line;
 
 pub use needs::Needs;
-pub use reading::{ReadSource, Take};
+pub use reading::{Piece, ReadSource, Take};
 
+/// Bytes of event records that are handed over together.
+const BLOCK: usize = 1 << 18;
 /// Most bytes of a record of several lines.
 const MOST_RECORD: usize = 16 << 20;
 /// Bytes of a source that [`Mapper::begin`] likes to see.
@@ -112,6 +114,8 @@ pub struct Mapper {
     source: SourceState,
     /// Most bytes of a record of a document.
     record_limit: usize,
+    /// Bytes of event records that are handed over together, but for the part of a line at the end.
+    block: usize,
 }
 
 impl Mapper {
@@ -151,6 +155,7 @@ impl Mapper {
             used_names: BTreeSet::new(),
             source: SourceState::default(),
             record_limit: MOST_RECORD,
+            block: BLOCK,
         })
     }
 

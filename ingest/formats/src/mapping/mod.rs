@@ -47,7 +47,7 @@ pub use error::MappingError;
 pub use file::{
     Carry, Choose, Clock, Execution, Fields, Header, Input, Link, LinkOrder, Mapping, RealTime, Rule, Ticks,
 };
-pub use mapper::{HEAD, Mapper, Needs, Overrides, ReadSource, Take, Unit};
+pub use mapper::{HEAD, Mapper, Needs, Overrides, Piece, ReadSource, Take, Unit};
 pub use seq::{Gaps, Seq, ToldSeq};
 pub use shape::Shape;
 pub use shipped::{Shipped, shipped};

@@ -56,6 +56,17 @@ impl Line {
     }
 }
 
+/// Whole lines of a stream, one behind the other.
+#[derive(Debug)]
+pub struct Block {
+    /// Their bytes with line feeds; only the last line of a stream may be without.
+    pub bytes: Vec<u8>,
+    /// Where the first one begins in the (unpacked) stream.
+    pub offset: u64,
+    /// Its number, from 1.
+    pub number: u64,
+}
+
 /// Cuts bytes in memory into lines, as [`LineReader`] cuts a stream: each with the range of its bytes that are kept.
 pub struct Lines<'a> {
     bytes: &'a [u8],
@@ -128,10 +139,22 @@ impl<R: BufRead> LineReader<R> {
         LineReader { inner, offset: 0, number: 0, limit, keep, scratch: Vec::new() }
     }
 
+    /// Reads on where so many bytes and lines of a stream were read already.
+    #[must_use]
+    pub fn behind(self, offset: u64, lines: u64) -> Self {
+        LineReader { offset, number: lines, ..self }
+    }
+
     /// Offset of the next byte to be read.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// How many lines were read.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.number
     }
 
     /// Appends the next line, without its newline, to `out`.

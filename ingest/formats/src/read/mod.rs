@@ -6,4 +6,5 @@ pub mod lines;
 pub mod names;
 mod order;
 pub mod parse;
+pub mod plain;
 pub mod source;

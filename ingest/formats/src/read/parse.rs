@@ -1,17 +1,19 @@
 //! From event records to rows: what is checked, redacted and added before a record is admitted, whoever brings it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use demi_schemas::EventRecord;
 use demi_schemas::event::MONITOR;
+use demi_schemas::{EventRecord, Via};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Redaction;
-use crate::digest::{Digester, FOUND};
+use crate::digest::{Content, Digester, FOUND};
 use crate::fate::{Fate, Rejection};
 use crate::read::lines::Line;
-use crate::time::utc_date;
+use crate::read::plain::{Anew, Places, PlainRecord, PlainRow};
+use crate::time::{Stamp, utc_date};
 
 /// A record on its way to a row.
 pub struct Row {
@@ -30,13 +32,17 @@ pub struct Row {
 /// Its monitors tell of violations as the actor [`MONITOR`], with an incarnation of their own. A system that tells of violations itself has the
 /// first incarnation.
 fn reserved(record: &EventRecord) -> Option<Rejection> {
-    (record.actor == MONITOR && record.incarnation != 0).then(|| {
+    is_reserved(&record.actor, record.incarnation).then(|| {
         let reason = format!(
             "only the daemon's monitors write as '{MONITOR}' with incarnation {}: a system that tells of violations itself has incarnation 0",
             record.incarnation
         );
         Rejection::new("reserved", reason)
     })
+}
+
+fn is_reserved(actor: &str, incarnation: u32) -> bool {
+    actor == MONITOR && incarnation != 0
 }
 
 /// Makes rows of the records of one system: checks them, redacts them, and adds digest and day.
@@ -77,6 +83,63 @@ impl Parser {
             self.checked(record)
         });
         row.into()
+    }
+
+    /// The row of a line that holds a plain event record; its bytes are at `raw` in `lines`, the byte order mark left out. What the row says stands
+    /// there and in `anew`. `None` says nothing of the line: [`Parser::line`] tells what becomes of it.
+    pub fn plain(
+        &mut self,
+        lines: &str,
+        raw: Range<usize>,
+        line: &Line,
+        anew: &mut Anew,
+    ) -> Option<PlainRow> {
+        if self.redact.is_some() {
+            return None;
+        }
+        let record = PlainRecord::read(lines.get(raw.clone())?)?;
+        if record.system.as_ref().is_some_and(|own| own.text != self.system)
+            || !self.own && is_reserved(record.actor(), record.incarnation)
+            || i32::try_from(record.incarnation).is_err()
+        {
+            return None;
+        }
+        let timer = record.timer.as_ref().map(|timer| serde_json::to_value(timer).unwrap_or(Value::Null));
+        let (digest, told) = self.digester.content_told(&Content {
+            actor: record.actor(),
+            incarnation: record.incarnation,
+            seq: record.seq,
+            kind: record.kind().as_str(),
+            texts: record.texts(),
+            via: record.via.map(Via::as_str),
+            external: record.external,
+            timer: timer.as_ref(),
+            fields: record.fields.as_ref(),
+            state: record.state.as_ref(),
+            time: record.time.as_ref(),
+            vector_clock: record.vector_clock.as_ref(),
+            attrs: &record.attrs,
+        });
+        let Places { actor, texts, time, values } = record.place(anew, raw.start)?;
+        Some(PlainRow {
+            offset: line.offset,
+            number: line.number,
+            start: u32::try_from(raw.start).ok()?,
+            length: u32::try_from(raw.len()).ok()?,
+            actor,
+            incarnation: record.incarnation,
+            seq: record.seq,
+            kind: record.kind(),
+            via: record.via,
+            external: record.external,
+            texts,
+            time,
+            values,
+            digest,
+            told,
+            date: record.time.as_ref().and_then(utc_date),
+            stamp: record.time.as_ref().and_then(Stamp::read).map(Box::new),
+        })
     }
 
     /// What becomes of a record.

@@ -6,6 +6,7 @@ mod check;
 mod commit_sum;
 mod compact;
 mod copies;
+mod data_files;
 mod durable;
 pub mod lineage;
 mod open;

@@ -13,12 +13,12 @@ use chrono::NaiveDate;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties};
 use deltalake_core::kernel::{Action, Add, Remove, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
-use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
 use deltalake_core::{DeltaResult, DeltaTable, DeltaTableError};
 use demi_common::sealed::SealedFile;
 use tokio::runtime::Runtime;
 
 use super::check::sync_commits;
+use super::data_files::DataFiles;
 use super::partition::with_partition;
 use super::tags;
 use crate::StoreError;
@@ -56,7 +56,7 @@ pub struct TableWriter {
     runtime: Arc<Runtime>,
     /// The table as it was at the last commit.
     pub table: DeltaTable,
-    writer: RecordBatchWriter,
+    writer: DataFiles,
     /// Data files that are written and wait for the next commit.
     written: Vec<Add>,
     /// Time given to the newest file; every file gets a later one, which tells their order.
@@ -83,9 +83,8 @@ impl TableWriter {
         let failed = |e| table_error(&dir, "open the table", e);
         let snapshot = table.snapshot().map_err(failed)?;
         let newest = snapshot.log_data().into_iter().map(|f| f.modification_time()).max().unwrap_or(0);
-        let writer = RecordBatchWriter::for_table(&table).map_err(failed)?;
         let properties = properties(None).map_err(|source| failed(DeltaTableError::Parquet { source }))?;
-        let writer = writer.with_writer_properties(properties);
+        let writer = DataFiles::new(&table, properties).map_err(failed)?;
         Ok(TableWriter { dir, folder, runtime, table, writer, written: Vec::new(), newest, pending: false })
     }
 
@@ -96,7 +95,7 @@ impl TableWriter {
             .map_err(|source| self.error("write to the table")(DeltaTableError::Parquet { source }))?;
         let properties =
             properties.into_builder().set_data_page_row_count_limit(rows).set_write_batch_size(rows).build();
-        self.writer = self.writer.with_writer_properties(properties);
+        self.writer.set_properties(properties);
         Ok(self)
     }
 
@@ -146,14 +145,14 @@ impl TableWriter {
 
     /// Adds a batch as a data file has it, without the columns of its partition, to what the next commit will hold.
     pub fn write_part(&mut self, batch: &RecordBatch, partition: &Partition) -> Result<(), StoreError> {
-        let whole = with_partition(batch, &self.writer.arrow_schema(), partition)?;
+        let whole = with_partition(batch, self.writer.schema(), partition)?;
         self.write(whole)
     }
 
     /// Ends the data file at hand, of a table without partitions; its path in the table, if anything was written. What is written next
     /// stands in another file.
     pub fn cut(&mut self) -> Result<Option<String>, StoreError> {
-        let adds = self.runtime.block_on(self.writer.flush());
+        let adds = self.runtime.block_on(self.writer.finish());
         let adds = adds.map_err(|e| table_error(&self.dir, "write to the table", e))?;
         let path = adds.first().map(|add| add.path.clone());
         self.written.extend(adds);
@@ -190,7 +189,7 @@ impl TableWriter {
 
     async fn commit_pending(&mut self, progress: &[(String, u64)], gone: Gone) -> DeltaResult<()> {
         let mut adds = std::mem::take(&mut self.written);
-        adds.extend(self.writer.flush().await?);
+        adds.extend(self.writer.finish().await?);
         adds.sort_by(|a, b| a.path.cmp(&b.path));
         tags::seal(&self.folder, &mut adds)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
@@ -265,7 +264,7 @@ impl TableWriter {
     /// Adds a batch to what the next commit will hold.
     pub fn write(&mut self, batch: RecordBatch) -> Result<(), StoreError> {
         self.pending = true;
-        let written = self.runtime.block_on(self.writer.write(batch));
+        let written = self.runtime.block_on(self.writer.write(&batch));
         written.map_err(|e| table_error(&self.dir, "write to the table", e))
     }
 }
