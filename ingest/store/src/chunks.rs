@@ -1,12 +1,12 @@
 //! The reading side of a load: sources to chunks of rows, in order, on threads of its own.
 //!
-//! One thread reads; lines that are event records are parsed on several, in blocks, and handed over in the order of the source whatever order
-//! they are parsed in: what is sent for each block is a place where its chunk will appear.
+//! One thread reads and maps. Lines that are event records are parsed on several, in blocks, and so are the records of mappings made rows. Chunks are handed
+//! over in the order of the source whatever order they are made in: what is sent for each is a place where it will appear.
 
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::StoreError;
@@ -16,7 +16,8 @@ use demi_formats::read::lines::{Block, Line, Lines};
 use demi_formats::read::parse::{Parser, Row};
 use demi_formats::read::plain::{Anew, LineTexts, PlainRow};
 use demi_formats::read::source::Sources;
-use demi_formats::{Events, Fate, Redaction};
+use demi_formats::{Events, Fate};
+use demi_schemas::EventRecord;
 
 /// Units handed over together, and the bytes of them after which they are.
 const CHUNK_UNITS: usize = 2048;
@@ -103,30 +104,41 @@ impl Chunk {
         self.texts = LineTexts::new(text, anew);
         self.raw = raw;
     }
-}
 
-/// A chunk, or where it will appear.
-pub(crate) enum Coming {
-    Here(Box<Chunk>),
-    Parsed(Receiver<Chunk>),
-}
-
-impl Coming {
-    /// The chunk, which is waited for.
-    pub(crate) fn chunk(self) -> Result<Chunk, StoreError> {
-        match self {
-            Coming::Here(chunk) => Ok(*chunk),
-            Coming::Parsed(place) => place.recv().map_err(|_| StoreError::ReaderLost),
+    /// Takes what a mapping made of lines.
+    fn take(&mut self, lines: Vec<Mapped>, parser: &mut Parser) {
+        self.items.reserve(lines.len());
+        for Mapped { line, raw, fate } in lines {
+            let mut add = |fate| self.items.push(Item::Line { line: line.clone(), raw: raw.clone(), fate });
+            match fate {
+                Fate::LeftOut(why) => add(Fate::LeftOut(why)),
+                Fate::Quarantined(why) => add(Fate::Quarantined(why)),
+                Fate::Row(records) => records.into_iter().for_each(|record| add(parser.record(record))),
+            }
         }
     }
 }
 
-/// What the reading side sends.
-pub(crate) type Message = Result<Coming, StoreError>;
+/// What the reading side sends: where the next chunk will appear.
+pub(crate) type Message = Result<Receiver<Chunk>, StoreError>;
 
-/// A block, and the chunk that it becomes.
+/// What a mapping made of a line: the records, or why there is none.
+struct Mapped {
+    line: Line,
+    /// Where its bytes are in the chunk.
+    raw: Range<usize>,
+    fate: Fate<Vec<EventRecord>>,
+}
+
+/// What a chunk is made of.
+enum Work {
+    Lines(Block),
+    Mapped(Vec<Mapped>),
+}
+
+/// A chunk without items, and what they are made of.
 struct Job {
-    block: Block,
+    work: Work,
     chunk: Chunk,
     to: SyncSender<Chunk>,
 }
@@ -136,13 +148,21 @@ pub(crate) fn parsers() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get).min(MOST_PARSERS)
 }
 
-/// Parses blocks until no more come.
+/// Makes the items of chunks until no more come.
 fn parse_jobs(queue: &Mutex<Receiver<Job>>, options: &LoadOptions) {
-    let mut parser = Parser::new(&options.system).redacted(options.redact.clone());
+    let parser_of = |system: &str| Parser::new(system).redacted(options.redact.clone());
+    let mut parser = parser_of(&options.system);
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { block, mut chunk, to }) = job else { return };
-        chunk.parse(block, &mut parser, options.max_line_bytes);
+        let Ok(Job { work, mut chunk, to }) = job else { return };
+        let system = system_of(&options.system, chunk.execution.as_deref());
+        if parser.system() != system {
+            parser = parser_of(&system);
+        }
+        match work {
+            Work::Lines(block) => chunk.parse(block, &mut parser, options.max_line_bytes),
+            Work::Mapped(lines) => chunk.take(lines, &mut parser),
+        }
         // Nobody listens any more when the load failed.
         let _ = to.send(chunk);
     }
@@ -195,9 +215,8 @@ pub(crate) fn read_sources(
 /// Gathers units of one execution and sends them.
 struct Chunks<'a> {
     options: &'a LoadOptions,
-    redact: Option<Arc<Redaction>>,
-    parser: Parser,
-    next: Option<Chunk>,
+    /// What is gathered.
+    next: Option<(Chunk, Vec<Mapped>)>,
     /// Skipped lines that no execution has yet.
     skipped: u64,
     /// Execution of the units sent last.
@@ -210,17 +229,7 @@ struct Chunks<'a> {
 
 impl<'a> Chunks<'a> {
     fn new(options: &'a LoadOptions, to: &'a SyncSender<Message>, jobs: &'a Sender<Job>) -> Self {
-        let redact = options.redact.clone();
-        let parser = Parser::new(&options.system).redacted(redact.clone());
-        Chunks { options, redact, parser, next: None, skipped: 0, last: None, told: 0, to, jobs }
-    }
-
-    fn fresh(&mut self, source: &str, execution: Option<String>) -> Chunk {
-        let system = system_of(&self.options.system, execution.as_deref());
-        if self.parser.system() != system {
-            self.parser = Parser::new(&system).redacted(self.redact.clone());
-        }
-        Chunk { execution, source: source.to_owned(), ..Chunk::default() }
+        Chunks { options, next: None, skipped: 0, last: None, told: 0, to, jobs }
     }
 
     /// Takes a unit; says whether anybody still listens.
@@ -230,78 +239,67 @@ impl<'a> Chunks<'a> {
             self.skipped += unit.lines;
             return true;
         }
-        let full = self.next.as_ref().is_some_and(|next| {
-            next.execution != unit.execution
-                || next.items.len() >= CHUNK_UNITS
-                || next.raw.len() >= CHUNK_BYTES
+        let full = self.next.as_ref().is_some_and(|(next, lines)| {
+            next.execution != unit.execution || lines.len() >= CHUNK_UNITS || next.raw.len() >= CHUNK_BYTES
         });
         if full && !self.send(read, false, None) {
             return false;
         }
-        let mut next = match self.next.take() {
-            Some(next) => next,
-            None => self.fresh(source, unit.execution),
-        };
+        let (next, lines) = self.next.get_or_insert_with(|| (fresh(source, unit.execution), Vec::new()));
         next.lines += unit.lines;
         let start = next.raw.len();
         next.raw.extend_from_slice(&unit.raw);
         let (line, raw) = (unit.line, start..next.raw.len());
-        match unit.fate {
-            Fate::LeftOut(_) => {}
-            Fate::Quarantined(why) => next.items.push(Item::Line { line, raw, fate: Fate::Quarantined(why) }),
+        let fate = match unit.fate {
+            Fate::LeftOut(why) => Fate::LeftOut(why),
+            Fate::Quarantined(why) => Fate::Quarantined(why),
             Fate::Row(Events { records, warnings }) => {
-                let shown = |warning: String| match &self.redact {
-                    Some(redact) => redact.text(self.parser.system(), &warning).into_owned(),
+                let system = system_of(&self.options.system, next.execution.as_deref());
+                let shown = |warning: String| match &self.options.redact {
+                    Some(redact) => redact.text(&system, &warning).into_owned(),
                     None => warning,
                 };
                 let place = |warning| format!("{source}:{}: {}", line.number, shown(warning));
                 next.warnings.extend(warnings.into_iter().map(place));
-                for record in records {
-                    let fate = self.parser.record(record);
-                    next.items.push(Item::Line { line: line.clone(), raw: raw.clone(), fate });
-                }
+                Fate::Row(records)
             }
-        }
-        self.next = Some(next);
+        };
+        lines.push(Mapped { line, raw, fate });
         true
     }
 
     /// Takes lines that are event records; says whether anybody still listens.
     fn add_block(&mut self, source: &str, block: Block, read: u64) -> bool {
-        if !self.send(block.offset, false, None) {
-            return false;
-        }
-        let chunk = self.fresh(source, None);
-        let chunk = self.covering(chunk, read);
-        let (to, place) = sync_channel(1);
-        self.to.send(Ok(Coming::Parsed(place))).is_ok() && self.jobs.send(Job { block, chunk, to }).is_ok()
+        self.send(block.offset, false, None) && self.hand_out(fresh(source, None), Work::Lines(block), read)
     }
 
     fn send(&mut self, read: u64, end: bool, damage: Option<String>) -> bool {
-        let Some(next) = self.next.take() else { return true };
-        let mut next = self.covering(next, read);
+        let Some((mut next, lines)) = self.next.take() else { return true };
         (next.end, next.damage) = (end, damage);
-        self.to.send(Ok(Coming::Here(Box::new(next)))).is_ok()
+        self.hand_out(next, Work::Mapped(lines), read)
     }
 
-    /// A chunk behind which so many bytes of the source were read.
-    fn covering(&mut self, mut chunk: Chunk, read: u64) -> Chunk {
+    /// Hands out a chunk behind which so many bytes of the source were read.
+    fn hand_out(&mut self, mut chunk: Chunk, work: Work, read: u64) -> bool {
         let skipped = std::mem::take(&mut self.skipped);
         chunk.skipped += skipped;
         chunk.lines += skipped;
         self.last.clone_from(&chunk.execution);
         chunk.bytes = read.saturating_sub(std::mem::replace(&mut self.told, read));
-        chunk
+        let (to, place) = sync_channel(1);
+        self.to.send(Ok(place)).is_ok() && self.jobs.send(Job { work, chunk, to }).is_ok()
     }
 
     /// Sends what is left of the source; says whether anybody still listens.
     fn close(mut self, source: &str, read: u64, damage: Option<String>) -> bool {
-        if self.next.is_none() {
-            let last = self.last.clone();
-            self.next = Some(self.fresh(source, last));
-        }
+        let last = self.last.take();
+        self.next.get_or_insert_with(|| (fresh(source, last), Vec::new()));
         self.send(read, true, damage)
     }
+}
+
+fn fresh(source: &str, execution: Option<String>) -> Chunk {
+    Chunk { execution, source: source.to_owned(), ..Chunk::default() }
 }
 
 #[cfg(test)]

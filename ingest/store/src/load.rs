@@ -115,7 +115,7 @@ pub(crate) fn load_into<T: Tables>(
     let reader = thread::spawn(move || read_sources(sources, mapper, &reading, &to));
     let mut now = Progress::default();
     for message in from {
-        let mut chunk = message?.chunk()?;
+        let mut chunk = message?.recv().map_err(|_| StoreError::ReaderLost)?;
         now.lines += chunk.lines;
         now.bytes += chunk.bytes;
         let loader = loads.of(chunk.execution.as_deref(), tables)?;

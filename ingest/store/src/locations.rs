@@ -1,7 +1,8 @@
 //! Where each event is and what it says, for events that may come again: an index in unnamed temporary files, of which memory
 //! holds a bounded part.
 //!
-//! New entries are held in memory. Many of them are sorted and written together as a *stretch*; several stretches of about one size are
+//! Until the first one is looked for, entries are only written down as they come: most logs have every event once, and nothing is ever looked for.
+//! From then on new entries are held in memory. Many of them are sorted and written together as a *stretch*; several stretches of about one size are
 //! merged into one (P. O'Neil and others, "The log-structured merge-tree", Acta Informatica 33, 1996, section 2). Of a stretch memory holds
 //! the first key of each block. So what is held does not grow with the incarnations, and with events by a few bytes in a hundred.
 
@@ -70,7 +71,12 @@ struct Stretch {
 pub struct Locations {
     /// Where the files are made.
     folder: PathBuf,
+    /// The newest ones.
     open: Vec<Located>,
+    /// The others, as they came, until the first one is looked for.
+    unsorted: Option<BufWriter<File>>,
+    /// Whether one was looked for.
+    asked: bool,
     /// Places in what is open, by key.
     places: HashTable<u32>,
     most_open: usize,
@@ -90,6 +96,8 @@ impl Locations {
         Locations {
             folder: folder.to_owned(),
             open: Vec::new(),
+            unsorted: None,
+            asked: false,
             places: HashTable::new(),
             most_open: MOST_OPEN,
             stretches: Vec::new(),
@@ -101,12 +109,64 @@ impl Locations {
 
     /// Adds an event of an incarnation. The same sequence number is never added twice.
     pub fn add(&mut self, slot: u32, entry: Entry) -> io::Result<()> {
-        let located = Located { slot, entry };
-        let place = self.open.len() as u32;
-        self.open.push(located);
+        self.open.push(Located { slot, entry });
+        if self.asked {
+            self.note_place(self.open.len() - 1);
+        }
+        match self.open.len() >= self.most_open {
+            true if self.asked => self.write(),
+            true => self.put_down(),
+            false => Ok(()),
+        }
+    }
+
+    fn note_place(&mut self, place: usize) {
         let open = &self.open;
-        self.places.insert_unique(hash(located.key()), place, |other| hash(open[*other as usize].key()));
-        if self.open.len() >= self.most_open { self.write() } else { Ok(()) }
+        let key = open[place].key();
+        self.places.insert_unique(hash(key), place as u32, |other| hash(open[*other as usize].key()));
+    }
+
+    /// Writes down what is open as it came.
+    fn put_down(&mut self) -> io::Result<()> {
+        let file = match &mut self.unsorted {
+            Some(file) => file,
+            None => {
+                let file = BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(&self.folder)?);
+                self.unsorted.insert(file)
+            }
+        };
+        self.open.iter().try_for_each(|located| file.write_all(&bytes(located)))?;
+        self.open.clear();
+        Ok(())
+    }
+
+    /// Makes all that can be looked for of what was written down.
+    fn prepare(&mut self) -> io::Result<()> {
+        if self.asked {
+            return Ok(());
+        }
+        if let Some(unsorted) = self.unsorted.take() {
+            let newest = std::mem::take(&mut self.open);
+            let sorted = self.sort(unsorted);
+            self.open = newest;
+            sorted?;
+        }
+        self.asked = true;
+        (0..self.open.len()).for_each(|place| self.note_place(place));
+        Ok(())
+    }
+
+    fn sort(&mut self, unsorted: BufWriter<File>) -> io::Result<()> {
+        let mut file = unsorted.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut reader = BufReader::with_capacity(1 << 18, file);
+        while let Some(located) = next(&mut reader)? {
+            self.open.push(located);
+            if self.open.len() >= self.most_open {
+                self.write()?;
+            }
+        }
+        if self.open.is_empty() { Ok(()) } else { self.write() }
     }
 
     /// Writes what is open, and merges what has become too many stretches.
@@ -171,6 +231,7 @@ impl Locations {
 
     /// The entry of an event, if it was added.
     pub fn find(&mut self, slot: u32, seq: u64) -> io::Result<Option<Entry>> {
+        self.prepare()?;
         let key = (slot, seq);
         let open = &self.open;
         if let Some(place) = self.places.find(hash(key), |place| open[*place as usize].key() == key) {
@@ -272,13 +333,7 @@ impl Writer {
                 self.at = Some((slot, entry.seq, entry.seq, 1));
             }
         }
-        let mut bytes = [0; ENTRY];
-        bytes[..4].copy_from_slice(&slot.to_le_bytes());
-        bytes[4..8].copy_from_slice(&entry.source.to_le_bytes());
-        bytes[8..16].copy_from_slice(&entry.seq.to_le_bytes());
-        bytes[16..24].copy_from_slice(&entry.digest.to_le_bytes());
-        bytes[24..].copy_from_slice(&entry.offset.to_le_bytes());
-        self.file.write_all(&bytes)
+        self.file.write_all(&bytes(&Located { slot, entry }))
     }
 
     fn end(&mut self) {
@@ -308,7 +363,18 @@ fn next(reader: &mut impl Read) -> io::Result<Option<Located>> {
     }
 }
 
-/// The bytes of an entry.
+/// An entry as it stands in a file.
+fn bytes(Located { slot, entry }: &Located) -> [u8; ENTRY] {
+    let mut bytes = [0; ENTRY];
+    bytes[..4].copy_from_slice(&slot.to_le_bytes());
+    bytes[4..8].copy_from_slice(&entry.source.to_le_bytes());
+    bytes[8..16].copy_from_slice(&entry.seq.to_le_bytes());
+    bytes[16..24].copy_from_slice(&entry.digest.to_le_bytes());
+    bytes[24..].copy_from_slice(&entry.offset.to_le_bytes());
+    bytes
+}
+
+/// The entry of such bytes.
 fn located(bytes: &[u8]) -> Located {
     let long = |b: &[u8]| b.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
     let entry = Entry {
@@ -367,6 +433,10 @@ mod tests {
         let mut index = Locations::new(folder.path());
         index.most_open = 1000;
         for n in 0..400_000 {
+            if n == 150_000 {
+                assert_eq!((index.stretches.len(), index.held()), (0, 0));
+                assert!(index.find(n, 1).unwrap().is_none());
+            }
             index.add(n, Entry { seq: 1, digest: u64::from(n), offset: 0, source: 0 }).unwrap();
         }
         assert!(index.stretches.len() < 4 * MERGED, "{} stretches", index.stretches.len());
