@@ -110,3 +110,59 @@ impl<W: Write + Send> Encoder<W> {
         self.file.into_inner()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Int64Array, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batches(sizes: &[usize]) -> Vec<RecordBatch> {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("n", DataType::Int64, false),
+            Field::new("text", DataType::Utf8, true),
+            Field::new("none", DataType::Utf8, true),
+        ]));
+        let mut from = 0;
+        let of = |size: &usize| {
+            let rows = from..from + *size as i64;
+            from = rows.end;
+            let columns: Vec<ArrayRef> = vec![
+                Arc::new(Int64Array::from_iter_values(rows.clone())),
+                Arc::new(StringArray::from_iter(
+                    rows.clone().map(|n| (n % 3 > 0).then(|| format!("{}", n * n % 97))),
+                )),
+                arrow_array::new_null_array(&DataType::Utf8, rows.count()),
+            ];
+            RecordBatch::try_new(schema.clone(), columns).unwrap()
+        };
+        sizes.iter().map(of).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        /// The file is the one that the library writes with one thread, however many there are.
+        #[test]
+        fn the_bytes_are_those_of_one_thread(
+            sizes in proptest::collection::vec(prop_oneof![0usize..50, 0usize..9000], 1..5), group in 700usize..9000, threads in 1usize..5,
+        ) {
+            let batches = batches(&sizes);
+            let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group)).build();
+            let schema = batches[0].schema();
+            let mut alone = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties.clone())).unwrap();
+            batches.iter().for_each(|batch| alone.write(batch).unwrap());
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let together = pool.install(|| {
+                let mut encoder = Encoder::new(Vec::new(), schema, properties).unwrap();
+                batches.iter().for_each(|batch| encoder.write(batch).unwrap());
+                encoder.into_inner().unwrap()
+            });
+            prop_assert!(together == alone.into_inner().unwrap());
+        }
+    }
+}

@@ -192,8 +192,12 @@ impl DataFiles {
         let (mut least, mut most, mut nulls) = (Map::new(), Map::new(), Map::new());
         let columns = self.in_file.fields().iter().enumerate();
         for (at, field) in columns.filter(|(_, field)| self.bounded.contains(field.name())) {
-            let groups = file.row_groups().iter().filter_map(|group| group.column(at).statistics());
-            let Some(bounds) = groups.map(Bounds::of).reduce(Bounds::with) else { continue };
+            let groups = file.row_groups().iter();
+            let groups = groups.map(|group| Bounds::of(group.column(at).statistics(), group.num_rows()));
+            let Some(bounds) = groups.reduce(Bounds::with) else { continue };
+            if bounds.open {
+                continue;
+            }
             for (map, bound) in [(&mut least, bounds.least), (&mut most, bounds.most)] {
                 map.extend(bound.map(|bound| (field.name().clone(), Value::from(bound))));
             }
@@ -301,10 +305,16 @@ struct Bounds {
     least: Option<Bound>,
     most: Option<Bound>,
     nulls: u64,
+    /// Whether there are values beyond any bounds that are known.
+    open: bool,
 }
 
 impl Bounds {
-    fn of(statistics: &Statistics) -> Bounds {
+    /// Of the rows of a row group.
+    fn of(statistics: Option<&Statistics>, rows: i64) -> Bounds {
+        let Some(statistics) = statistics else {
+            return Bounds { least: None, most: None, nulls: 0, open: rows > 0 };
+        };
         let text = |bytes: Option<&[u8]>| {
             bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).map(|text| Bound::Text(text.to_owned()))
         };
@@ -319,9 +329,9 @@ impl Bounds {
             }
             _ => (None, None),
         };
-        let both = least.is_some() && most.is_some();
         let nulls = statistics.null_count_opt().unwrap_or(0);
-        Bounds { least: least.filter(|_| both), most: most.filter(|_| both), nulls }
+        let open = (least.is_none() || most.is_none()) && u64::try_from(rows).unwrap_or(0) > nulls;
+        Bounds { least, most, nulls, open }
     }
 
     fn with(self, other: Bounds) -> Bounds {
@@ -330,6 +340,104 @@ impl Bounds {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Bounds { least, most: self.most.max(other.most), nulls: self.nulls + other.nulls }
+        let nulls = self.nulls + other.nulls;
+        Bounds { least, most: self.most.max(other.most), nulls, open: self.open || other.open }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, StringArray};
+    use arrow_schema::Field;
+
+    use super::*;
+
+    fn text(values: &[Option<&str>]) -> ArrayRef {
+        Arc::new(StringArray::from(values.to_vec()))
+    }
+
+    #[test]
+    fn values_stand_in_paths_as_the_protocol_has_them() {
+        assert_eq!(encoded("a/b c=%ü\u{7f}~-._"), "a%2Fb%20c%3D%25%C3%BC%7F~-._");
+    }
+
+    #[test]
+    fn bounds_are_those_of_all_row_groups_and_none_where_one_has_none() {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("actor", DataType::Utf8, true),
+            Field::new("seq", DataType::Int64, true),
+        ]));
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(2)).build();
+        let bounds = |actors: &[Option<&str>], numbers: &[Option<i64>]| {
+            let mut encoder = Encoder::new(Vec::new(), schema.clone(), properties.clone()).unwrap();
+            let columns: Vec<ArrayRef> = vec![text(actors), Arc::new(Int64Array::from(numbers.to_vec()))];
+            encoder.write(&RecordBatch::try_new(schema.clone(), columns).unwrap()).unwrap();
+            let file = encoder.finish().unwrap();
+            [0, 1].map(|at| {
+                let groups = file.row_groups().iter();
+                let of = |g: &parquet::file::metadata::RowGroupMetaData| {
+                    Bounds::of(g.column(at).statistics(), g.num_rows())
+                };
+                groups.map(of).reduce(Bounds::with).unwrap()
+            })
+        };
+        let [actor, seq] = bounds(
+            &[Some("b"), None, None, None, Some("a"), Some("c")],
+            &[Some(3), Some(-2), None, None, None, Some(9)],
+        );
+        assert_eq!(
+            (actor.least, actor.most, actor.nulls, actor.open),
+            (Some(Bound::Text("a".into())), Some(Bound::Text("c".into())), 3, false)
+        );
+        assert_eq!(
+            (seq.least, seq.most, seq.nulls, seq.open),
+            (Some(Bound::Number(-2)), Some(Bound::Number(9)), 3, false)
+        );
+        // A bound that cannot be cut is there as a whole, and holds.
+        let long = "\u{10ffff}".repeat(100);
+        let [actor, _] = bounds(&[Some(&long), Some("a")], &[None, None]);
+        assert!(actor.open || actor.most.unwrap() >= Bound::Text(long));
+    }
+
+    #[test]
+    fn rows_go_to_their_partitions_in_their_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = crate::Store::create(dir.path()).unwrap();
+        let files = DataFiles::new(&store.events, WriterProperties::default()).unwrap();
+        let days = [None, None, Some(1), None, Some(2), Some(1), Some(1)];
+        let length = days.len();
+        let columns = files.schema.fields().iter().map(|field| match field.name().as_str() {
+            "system" => text(&vec![Some("a/b"); length]),
+            "date" => Arc::new(arrow_array::Date32Array::from(days.to_vec())),
+            "seq" => Arc::new(Int64Array::from_iter_values(0..length as i64)),
+            _ if field.is_nullable() => arrow_array::new_null_array(field.data_type(), length),
+            _ => cast(&text(&vec![Some("0"); length]), field.data_type()).unwrap(),
+        });
+        let batch = RecordBatch::try_new(files.schema.clone(), columns.collect()).unwrap();
+        let told = |part: &(Values, RecordBatch)| {
+            let seqs = part.1.column_by_name("seq").unwrap().clone();
+            let seqs = seqs.as_primitive::<arrow_array::types::Int64Type>().values().to_vec();
+            (part.0[1].clone(), seqs)
+        };
+        let parts = files.parts(&batch).unwrap();
+        assert!(parts.iter().all(|(values, _)| values[0].as_deref() == Some("a/b")));
+        assert_eq!(
+            parts.iter().map(told).collect::<Vec<_>>(),
+            [
+                (None, vec![0, 1, 3]),
+                (Some("1970-01-02".into()), vec![2, 5, 6]),
+                (Some("1970-01-03".into()), vec![4])
+            ]
+        );
+        let one = files.parts(&batch.slice(5, 2)).unwrap();
+        assert_eq!(one.iter().map(told).collect::<Vec<_>>(), [(Some("1970-01-02".into()), vec![5, 6])]);
+        assert!(files.parts(&batch.slice(0, 0)).unwrap().is_empty());
+        assert!(
+            files
+                .location(&vec![Some("a/b".into()), None])
+                .unwrap()
+                .as_ref()
+                .starts_with("system=a%2Fb/date=__HIVE")
+        );
     }
 }
