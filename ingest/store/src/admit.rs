@@ -173,10 +173,11 @@ impl Known {
         }
     }
 
-    /// Takes a line that holds a plain record, from the source of that name and number in [`Seen`].
+    /// Takes a line that holds a plain record, from the source of that name and number in [`Seen`], where its incarnation has the number `slot`.
     pub fn admit_plain(
         &mut self,
         (source, number): (&str, u32),
+        slot: u32,
         row: &PlainRow,
         texts: &LineTexts,
         rows: &mut Rows,
@@ -186,8 +187,7 @@ impl Known {
         let raw = texts.lines().as_bytes().get(start..start + row.length as usize).unwrap_or_default();
         let line = Line { length: row.length.into(), ..Line::empty(row.offset, row.number) };
         let found = Found { source, number, line: &line, raw };
-        let event = (texts.get(row.actor).unwrap_or_default(), row.incarnation, row.seq);
-        match self.verdict(&found, event, row.digest)? {
+        match self.verdict(&found, slot, row.seq, row.digest)? {
             Offered::Added(seq) => {
                 let digest = if self.told && row.told { TOLD } else { row.digest };
                 let event =
@@ -213,7 +213,8 @@ impl Known {
         rows: &mut Rows,
     ) -> Result<Offered, StoreError> {
         let Row { record, digest, told, date } = row;
-        let offered = self.verdict(found, (&record.actor, record.incarnation, record.seq), *digest)?;
+        let slot = self.seen.slot(&record.actor, record.incarnation);
+        let offered = self.verdict(found, slot, record.seq, *digest)?;
         if let Offered::Added(seq) = offered {
             record.seq = seq;
             let digest = if self.told && *told { TOLD } else { *digest };
@@ -225,19 +226,21 @@ impl Known {
         Ok(offered)
     }
 
-    /// What becomes of an event: its actor, incarnation and sequence number, and the digest of its content.
+    /// What becomes of an event: the number of its incarnation, its sequence number, and the digest of its content.
     fn verdict(
         &mut self,
         found: &Found<'_>,
-        (actor, incarnation, seq): (&str, u32, u64),
+        slot: u32,
+        seq: u64,
         digest: u64,
     ) -> Result<Offered, StoreError> {
         let entry = Entry { seq, digest, offset: found.line.offset, source: found.number };
-        match self.seen.offer(actor, incarnation, entry)? {
+        match self.seen.offer_to(slot, entry)? {
             Verdict::New { seq } => Ok(Offered::Added(seq)),
             Verdict::Duplicate => Ok(Offered::Duplicate),
             Verdict::Deleted => Ok(Offered::Deleted),
             Verdict::Conflict { source, offset } => {
+                let (actor, incarnation) = self.seen.key(slot);
                 let event = EventId { actor: actor.to_owned(), incarnation, seq };
                 let reason = format!(
                     "event {event} says something else than the one stored from {source} at byte {offset}"

@@ -18,6 +18,7 @@ use demi_formats::read::plain::{Anew, LineTexts, PlainRow};
 use demi_formats::read::source::Sources;
 use demi_formats::{Events, Fate};
 use demi_schemas::EventRecord;
+use rustc_hash::FxHashMap;
 
 /// Units handed over together, and the bytes of them after which they are.
 const CHUNK_UNITS: usize = 2048;
@@ -27,8 +28,8 @@ const MOST_PARSERS: usize = 8;
 
 /// What becomes of a line.
 pub(crate) enum Item {
-    /// It holds a plain record.
-    Plain(PlainRow),
+    /// It holds a plain record, of the actor of that number in the chunk.
+    Plain(PlainRow, u32),
     /// Anything else.
     Line {
         /// Where it stands.
@@ -51,6 +52,8 @@ pub(crate) struct Chunk {
     /// The lines, and the texts of plain rows.
     pub(crate) texts: LineTexts,
     pub(crate) items: Vec<Item>,
+    /// Actors of plain rows that have a number; others have one beyond.
+    pub(crate) actors: u32,
     /// How many lines it covers, empty ones left out, and how many of them are left out.
     pub(crate) lines: u64,
     pub(crate) skipped: u64,
@@ -80,6 +83,7 @@ impl Chunk {
         };
         let bytes = if raw.is_empty() { text.as_bytes() } else { &raw };
         let is_text = raw.is_empty();
+        let mut actors: FxHashMap<&str, u32> = FxHashMap::default();
         self.items.reserve(bytes.len() / 96);
         for (line, mut raw) in Lines::new(bytes, offset, number, limit) {
             // Of a stream not more than one byte behind the limit is kept.
@@ -93,7 +97,10 @@ impl Chunk {
             } else {
                 if is_text && let Some(row) = parser.plain(&text, raw.clone(), &line, &mut anew) {
                     self.lines += 1;
-                    self.items.push(Item::Plain(row));
+                    let numbers = actors.len() as u32;
+                    let known = |actor| *actors.entry(actor).or_insert(numbers);
+                    let actor = row.actor.in_lines(&text).map_or(u32::MAX, known);
+                    self.items.push(Item::Plain(row, actor));
                     continue;
                 }
                 parser.line(whole, &line)
@@ -101,6 +108,7 @@ impl Chunk {
             self.lines += 1;
             self.items.push(Item::Line { line, raw, fate });
         }
+        self.actors = actors.len() as u32;
         self.texts = LineTexts::new(text, anew);
         self.raw = raw;
     }

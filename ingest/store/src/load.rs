@@ -273,18 +273,32 @@ impl<'a, T: Transaction> Loader<'a, T> {
     fn take(&mut self, chunk: &mut Chunk) -> Result<(), StoreError> {
         let number = self.known.seen.source(&chunk.source);
         let mut items = std::mem::take(&mut chunk.items);
+        // Of each actor of plain rows: the incarnation that came last, and its number.
+        let mut slots: Vec<Option<(u32, u32)>> = vec![None; chunk.actors as usize];
         for item in &mut items {
             let quarantine = self.transaction.quarantine();
             let (admitted, date, line) = match item {
-                Item::Plain(row) => {
-                    let actor = chunk.texts.get(row.actor).unwrap_or_default();
+                Item::Plain(row, actor) => {
+                    let name = || chunk.texts.get(row.actor).unwrap_or_default();
+                    let known = slots.get(*actor as usize).copied().flatten();
+                    let slot = match known.filter(|(incarnation, _)| *incarnation == row.incarnation) {
+                        Some((_, slot)) => slot,
+                        None => {
+                            let slot = self.known.seen.slot(name(), row.incarnation);
+                            if let Some(known) = slots.get_mut(*actor as usize) {
+                                *known = Some((row.incarnation, slot));
+                            }
+                            slot
+                        }
+                    };
                     if let Some(stamp) = &row.stamp {
-                        let event = (actor, row.incarnation, row.seq);
+                        let event = (name(), row.incarnation, row.seq);
                         self.stamps.take_stamp(event, **stamp, &chunk.source, row.number);
                     }
                     self.since_commit.bytes += u64::from(row.length);
                     let admitted = self.known.admit_plain(
                         (&chunk.source, number),
+                        slot,
                         row,
                         &chunk.texts,
                         &mut self.rows,

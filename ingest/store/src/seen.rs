@@ -161,7 +161,7 @@ impl Seen {
     }
 
     /// The number of an incarnation, given out at first sight.
-    fn slot(&mut self, actor: &str, incarnation: u32) -> u32 {
+    pub fn slot(&mut self, actor: &str, incarnation: u32) -> u32 {
         let actor = self.names.number(actor);
         if let Some(slot) = self.find_slot(actor, incarnation) {
             return slot;
@@ -220,11 +220,16 @@ impl Seen {
     ///
     /// Several events may have one time: at a sequence number taken from a clock a record with other content is tried at the
     /// next, so a record that comes again finds itself.
-    pub fn offer(&mut self, actor: &str, incarnation: u32, mut entry: Entry) -> Result<Verdict, StoreError> {
+    pub fn offer(&mut self, actor: &str, incarnation: u32, entry: Entry) -> Result<Verdict, StoreError> {
         let slot = self.slot(actor, incarnation);
+        self.offer_to(slot, entry)
+    }
+
+    /// The same of the incarnation with a number.
+    pub fn offer_to(&mut self, slot: u32, mut entry: Entry) -> Result<Verdict, StoreError> {
         self.last = slot;
         loop {
-            let verdict = self.offer_at(slot, actor, incarnation, entry)?;
+            let verdict = self.offer_at(slot, entry)?;
             match verdict {
                 Verdict::Conflict { .. } if is_clock_seq(entry.seq) && entry.seq < i64::MAX as u64 => {
                     entry.seq += 1;
@@ -238,13 +243,7 @@ impl Seen {
         }
     }
 
-    fn offer_at(
-        &mut self,
-        slot: u32,
-        actor: &str,
-        incarnation: u32,
-        entry: Entry,
-    ) -> Result<Verdict, StoreError> {
+    fn offer_at(&mut self, slot: u32, entry: Entry) -> Result<Verdict, StoreError> {
         let held = self.incarnations[slot as usize].numbers.holds(entry.seq);
         let found = match held {
             Held::Deleted => return Ok(Verdict::Deleted),
@@ -254,6 +253,7 @@ impl Seen {
         let found = match (found, held) {
             (Some(found), _) => found,
             (None, Held::Yes) => {
+                let (actor, incarnation) = self.key(slot);
                 let event = EventId { actor: actor.to_owned(), incarnation, seq: entry.seq };
                 return Err(StoreError::Vanished { dir: self.dir.clone(), event: event.to_string() });
             }

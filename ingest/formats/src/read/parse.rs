@@ -12,7 +12,7 @@ use crate::Redaction;
 use crate::digest::{Content, Digester, FOUND};
 use crate::fate::{Fate, Rejection};
 use crate::read::lines::Line;
-use crate::read::plain::{Anew, Places, PlainRecord, PlainRow};
+use crate::read::plain::{Anew, PlainRecord, PlainRow};
 use crate::time::{Stamp, utc_date};
 
 /// A record on its way to a row.
@@ -97,42 +97,59 @@ impl Parser {
         if self.redact.is_some() {
             return None;
         }
-        let record = PlainRecord::read(lines.get(raw.clone())?)?;
-        if record.system.as_ref().is_some_and(|own| own.text != self.system)
-            || !self.own && is_reserved(record.actor(), record.incarnation)
+        let before = anew.length();
+        let row = self.plain_row(lines, raw, line, anew);
+        if row.is_none() {
+            anew.take_back(before);
+        }
+        row
+    }
+
+    fn plain_row(
+        &mut self,
+        lines: &str,
+        raw: Range<usize>,
+        line: &Line,
+        anew: &mut Anew,
+    ) -> Option<PlainRow> {
+        let record = PlainRecord::read(lines, raw.clone(), anew)?;
+        let actor = anew.get(lines, record.actor)?;
+        if anew.get(lines, record.system).is_some_and(|own| own != self.system)
+            || !self.own && is_reserved(actor, record.incarnation)
             || i32::try_from(record.incarnation).is_err()
         {
             return None;
         }
-        let timer = record.timer.as_ref().map(|timer| serde_json::to_value(timer).unwrap_or(Value::Null));
+        let more = record.more();
+        let timer = more.timer.as_ref().map(|timer| serde_json::to_value(timer).unwrap_or(Value::Null));
         let (digest, told) = self.digester.content_told(&Content {
-            actor: record.actor(),
+            actor,
             incarnation: record.incarnation,
             seq: record.seq,
             kind: record.kind().as_str(),
-            texts: record.texts(),
+            texts: record.texts.map(|text| anew.get(lines, text)),
             via: record.via.map(Via::as_str),
             external: record.external,
             timer: timer.as_ref(),
-            fields: record.fields.as_ref(),
-            state: record.state.as_ref(),
+            fields: more.fields.as_ref(),
+            state: more.state.as_ref(),
             time: record.time.as_ref(),
-            vector_clock: record.vector_clock.as_ref(),
-            attrs: &record.attrs,
+            vector_clock: more.vector_clock.as_ref(),
+            attrs: &more.attrs,
         });
-        let Places { actor, texts, time, values } = record.place(anew, raw.start)?;
+        let (time, values) = record.write(anew)?;
         Some(PlainRow {
             offset: line.offset,
             number: line.number,
             start: u32::try_from(raw.start).ok()?,
             length: u32::try_from(raw.len()).ok()?,
-            actor,
+            actor: record.actor,
             incarnation: record.incarnation,
             seq: record.seq,
             kind: record.kind(),
             via: record.via,
             external: record.external,
-            texts,
+            texts: record.texts,
             time,
             values,
             digest,

@@ -4,12 +4,12 @@
 //! is what [`EventRecord::parse`](demi_schemas::EventRecord::parse) reads, which a property test says. Everything else is left to
 //! that, also every line that is refused: this module knows no reason against a line.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use demi_schemas::event::{TimerInfo, VectorClock, sparse_seq};
 use demi_schemas::{Kind, Via};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::time::Stamp;
@@ -29,6 +29,13 @@ pub struct Text {
 impl Text {
     /// No text.
     pub const NONE: Text = Text { start: u32::MAX, length: 0 };
+
+    /// The text, if it stands in these lines as it is.
+    #[must_use]
+    pub fn in_lines(self, lines: &str) -> Option<&str> {
+        let start = (self.start & ANEW == 0).then_some(self.start as usize)?;
+        lines.get(start..start + self.length as usize)
+    }
 }
 
 /// Lines, and what of their records had to be written anew.
@@ -54,16 +61,11 @@ impl LineTexts {
     /// A text, if it is one.
     #[must_use]
     pub fn get(&self, text: Text) -> Option<&str> {
-        if text.start == u32::MAX {
-            return None;
-        }
-        let from = if text.start & ANEW == 0 { &self.lines } else { &self.anew.texts };
-        let start = (text.start & !ANEW) as usize;
-        from.get(start..start + text.length as usize)
+        self.anew.get(&self.lines, text)
     }
 }
 
-/// LineTexts that do not stand in the lines as they are, one behind the other.
+/// Texts that do not stand in the lines as they are, one behind the other.
 #[derive(Debug, Default)]
 pub struct Anew {
     texts: String,
@@ -72,13 +74,24 @@ pub struct Anew {
 }
 
 impl Anew {
-    /// Notes where a text of the line that begins at `line` is, which is written unless it stands there.
-    fn place(&mut self, text: Option<&Found<'_>>, line: usize) -> Option<Text> {
-        match text {
-            None => Some(Text::NONE),
-            Some(Found { at, text: Cow::Borrowed(text) }) => Text::at(line + at, text.len()),
-            Some(Found { text: Cow::Owned(text), .. }) => self.write(text),
+    /// A text, if it is one, of these lines or written anew.
+    pub(super) fn get<'t>(&'t self, lines: &'t str, text: Text) -> Option<&'t str> {
+        if text.start == u32::MAX {
+            return None;
         }
+        let from = if text.start & ANEW == 0 { lines } else { &self.texts };
+        let start = (text.start & !ANEW) as usize;
+        from.get(start..start + text.length as usize)
+    }
+
+    /// How much is written.
+    pub(super) fn length(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Takes back what was written behind the first `length` bytes.
+    pub(super) fn take_back(&mut self, length: usize) {
+        self.texts.truncate(length);
     }
 
     fn write(&mut self, text: &str) -> Option<Text> {
@@ -103,6 +116,10 @@ impl Text {
     fn at(start: usize, length: usize) -> Option<Text> {
         let (start, length) = (u32::try_from(start).ok()?, u32::try_from(length).ok()?);
         (start < ANEW - 1).then_some(Text { start, length })
+    }
+
+    fn is_there(self) -> bool {
+        self.start != u32::MAX
     }
 }
 
@@ -145,62 +162,78 @@ pub struct PlainRow {
     pub stamp: Option<Box<Stamp>>,
 }
 
-/// A text that was read, and where it begins in the line if it stands there.
-#[derive(Debug)]
-pub(super) struct Found<'a> {
-    at: usize,
-    pub(super) text: Cow<'a, str>,
-}
-
 /// A record whose texts stand in a line.
-#[derive(Debug, Default)]
-pub(super) struct PlainRecord<'a> {
-    pub(super) system: Option<Found<'a>>,
-    actor: Option<Found<'a>>,
+#[derive(Debug)]
+pub(super) struct PlainRecord {
+    pub(super) system: Text,
+    pub(super) actor: Text,
     pub(super) incarnation: u32,
     pub(super) seq: u64,
     kind: Option<Kind>,
     /// As in [`PlainRow`].
-    texts: [Option<Found<'a>>; 6],
+    pub(super) texts: [Text; 6],
     pub(super) via: Option<Via>,
     pub(super) external: Option<bool>,
+    pub(super) time: Option<Value>,
+    /// The time, if it is a text.
+    time_text: Text,
+    /// What few records have.
+    more: Option<Box<More>>,
+}
+
+/// What has parts of its own.
+#[derive(Debug, Default)]
+pub(super) struct More {
     pub(super) timer: Option<TimerInfo>,
     pub(super) fields: Option<Value>,
     pub(super) state: Option<Value>,
-    pub(super) time: Option<Value>,
-    /// Where the text of the time stands, if it is one and stands in the line.
-    time_text: Option<(usize, usize)>,
     pub(super) vector_clock: Option<VectorClock>,
     pub(super) attrs: BTreeMap<String, Value>,
 }
+
+static NO_MORE: More =
+    More { timer: None, fields: None, state: None, vector_clock: None, attrs: BTreeMap::new() };
 
 /// The fields that may be there once.
 #[derive(Default)]
 struct Seen(u32);
 
 impl Seen {
-    fn first(&mut self, field: u32) -> Option<()> {
+    fn first(&mut self, field: usize) -> Option<()> {
         let before = self.0;
         self.0 |= 1 << field;
         (before != self.0).then_some(())
     }
 }
 
-impl<'a> PlainRecord<'a> {
-    /// Reads a line; `None` where it is not plain, or breaks a rule about the fields.
-    pub(super) fn read(line: &'a str) -> Option<PlainRecord<'a>> {
-        let mut scan = Scan { line, at: 0 };
-        let mut record = PlainRecord::default();
+impl PlainRecord {
+    /// Reads the line at `raw` in `lines`; `None` where it is not plain, or breaks a rule about the fields.
+    pub(super) fn read(lines: &str, raw: Range<usize>, anew: &mut Anew) -> Option<PlainRecord> {
+        let lines = lines.get(..raw.end)?;
+        let mut scan = Scan { lines, bytes: lines.as_bytes(), at: raw.start };
+        let mut record = PlainRecord {
+            system: Text::NONE,
+            actor: Text::NONE,
+            incarnation: 0,
+            seq: 0,
+            kind: None,
+            texts: [Text::NONE; 6],
+            via: None,
+            external: None,
+            time: None,
+            time_text: Text::NONE,
+            more: None,
+        };
         let mut seen = Seen::default();
         scan.space();
         scan.take(b'{')?;
         loop {
             scan.space();
-            let name = scan.string()?.text;
+            let name = scan.plain_string()?;
             scan.space();
             scan.take(b':')?;
             scan.space();
-            record.field(&name, &mut seen, &mut scan)?;
+            record.field(name, &mut seen, &mut scan, anew)?;
             scan.space();
             match scan.next()? {
                 b',' => {}
@@ -209,171 +242,154 @@ impl<'a> PlainRecord<'a> {
             }
         }
         scan.space();
-        (scan.at == line.len()).then_some(())?;
-        record.checked()
+        (scan.at == lines.len()).then_some(())?;
+        record.is_right().then_some(record)
     }
 
-    fn field(&mut self, name: &str, seen: &mut Seen, scan: &mut Scan<'a>) -> Option<()> {
-        let text = match name {
-            "msg_id" => 0,
-            "from" => 1,
-            "to" => 2,
-            "type" => 3,
-            "payload" => 4,
-            "fingerprint" => 5,
-            "actor" => {
+    fn field(&mut self, name: &str, seen: &mut Seen, scan: &mut Scan<'_>, anew: &mut Anew) -> Option<()> {
+        let text = match name.as_bytes() {
+            b"msg_id" => 0,
+            b"from" => 1,
+            b"to" => 2,
+            b"type" => 3,
+            b"payload" => 4,
+            b"fingerprint" => 5,
+            b"actor" => {
                 seen.first(6)?;
-                self.actor = Some(scan.string()?);
+                self.actor = scan.string(anew)?;
                 return Some(());
             }
-            "seq" => {
+            b"seq" => {
                 seen.first(7)?;
                 self.seq = scan.number()?;
                 return Some(());
             }
-            "kind" => {
+            b"kind" => {
                 seen.first(8)?;
-                self.kind = Some(Kind::from_name(&scan.string()?.text)?);
+                self.kind = Some(Kind::from_name(scan.plain_string()?)?);
                 return Some(());
             }
-            "incarnation" => {
+            b"incarnation" => {
                 seen.first(9)?;
                 self.incarnation = u32::try_from(scan.number()?).ok()?;
                 return Some(());
             }
-            "system" => {
+            b"system" => {
                 seen.first(10)?;
-                self.system = scan.string_or_null()?;
+                self.system = scan.string_or_null(anew)?;
                 return Some(());
             }
-            "time" => {
+            b"time" => {
                 seen.first(11)?;
                 if scan.peek() == Some(b'"') {
-                    let found = scan.string()?;
-                    self.time_text = match &found.text {
-                        Cow::Borrowed(text) => Some((found.at, text.len())),
-                        Cow::Owned(_) => None,
-                    };
-                    self.time = Some(Value::String(found.text.into_owned()));
+                    self.time_text = scan.string(anew)?;
+                    let text = anew.get(scan.lines, self.time_text)?;
+                    self.time = Some(Value::String(text.to_owned()));
                 } else {
-                    self.time = serde_json::from_str(scan.value()?).ok()?;
+                    self.time = scan.read()?;
                 }
                 return Some(());
             }
-            "via" => {
+            b"via" => {
                 seen.first(12)?;
-                self.via = match scan.string_or_null()? {
-                    Some(name) => Some(Via::from_name(&name.text)?),
+                let via = scan.string_or_null(anew)?;
+                self.via = match anew.get(scan.lines, via) {
+                    Some(name) => Some(Via::from_name(name)?),
                     None => None,
                 };
                 return Some(());
             }
-            "external" => {
+            b"external" => {
                 seen.first(13)?;
-                self.external = serde_json::from_str(scan.value()?).ok()?;
+                self.external = scan.read()?;
                 return Some(());
             }
-            "timer" => {
+            b"timer" => {
                 seen.first(14)?;
-                self.timer = serde_json::from_str(scan.value()?).ok()?;
+                self.more.get_or_insert_default().timer = scan.read()?;
                 return Some(());
             }
-            "fields" => {
+            b"fields" => {
                 seen.first(15)?;
-                self.fields = serde_json::from_str(scan.value()?).ok()?;
+                self.more.get_or_insert_default().fields = scan.read()?;
                 return Some(());
             }
-            "state" => {
+            b"state" => {
                 seen.first(16)?;
-                self.state = serde_json::from_str(scan.value()?).ok()?;
+                self.more.get_or_insert_default().state = scan.read()?;
                 return Some(());
             }
-            "vector_clock" => {
+            b"vector_clock" => {
                 seen.first(17)?;
-                self.vector_clock = serde_json::from_str(scan.value()?).ok()?;
+                self.more.get_or_insert_default().vector_clock = scan.read()?;
                 return Some(());
             }
             // They are moved elsewhere.
-            "source" | "offset" => return None,
+            b"source" | b"offset" => return None,
             _ => {
-                self.attrs.insert(name.to_owned(), serde_json::from_str(scan.value()?).ok()?);
+                self.more.get_or_insert_default().attrs.insert(name.to_owned(), scan.read()?);
                 return Some(());
             }
         };
         seen.first(text)?;
-        self.texts[text as usize] = scan.string_or_null()?;
+        self.texts[text] = scan.string_or_null(anew)?;
         Some(())
     }
 
-    /// The record, if it has what it must have and breaks no rule.
-    fn checked(mut self) -> Option<Self> {
-        let named = self.actor.as_ref().is_some_and(|actor| !actor.text.is_empty());
-        if self.seq > 0 && self.attrs.get("gaps").is_some_and(|gaps| gaps == "normal") {
+    /// Whether the record has what it must have and breaks no rule.
+    fn is_right(&mut self) -> bool {
+        if self.seq > 0 && self.more().attrs.get("gaps").is_some_and(|gaps| gaps == "normal") {
             self.seq = sparse_seq(self.seq);
         }
+        let named = self.actor.is_there() && self.actor.length > 0;
         let numbered = self.seq > 0 && i64::try_from(self.seq).is_ok();
-        let addressed = match self.kind? {
-            Kind::Send => self.texts[2].is_some(),
-            Kind::Receive => self.texts[1].is_some(),
-            _ => true,
+        let addressed = match self.kind {
+            None => false,
+            Some(Kind::Send) => self.texts[2].is_there(),
+            Some(Kind::Receive) => self.texts[1].is_there(),
+            Some(_) => true,
         };
-        (named && numbered && addressed).then_some(self)
-    }
-
-    pub(super) fn actor(&self) -> &str {
-        self.actor.as_ref().map_or("", |actor| &actor.text)
+        named && numbered && addressed
     }
 
     pub(super) fn kind(&self) -> Kind {
         self.kind.unwrap_or(Kind::Local)
     }
 
-    pub(super) fn texts(&self) -> [Option<&str>; 6] {
-        self.texts.each_ref().map(|text| text.as_ref().map(|text| &*text.text))
+    pub(super) fn more(&self) -> &More {
+        self.more.as_deref().unwrap_or(&NO_MORE)
     }
 
-    /// The texts of the row, where `start` is the place of the line.
-    pub(super) fn place(&self, anew: &mut Anew, start: usize) -> Option<Places> {
-        let actor = anew.place(self.actor.as_ref(), start)?;
-        let mut texts = [Text::NONE; 6];
-        for (text, place) in self.texts.iter().zip(&mut texts) {
-            *place = anew.place(text.as_ref(), start)?;
-        }
-        let time = match (&self.time, self.time_text) {
-            (_, Some((at, length))) => Text::at(start + at, length)?,
-            (Some(Value::String(text)), None) => anew.write(text)?,
-            (other, None) => anew.write_json(other.as_ref())?,
+    /// The texts of the row for the time and what has parts.
+    pub(super) fn write(&self, anew: &mut Anew) -> Option<(Text, Option<Box<[Text; 5]>>)> {
+        let time = match self.time_text.is_there() {
+            true => self.time_text,
+            false => anew.write_json(self.time.as_ref())?,
         };
-        let attrs = Some(&self.attrs).filter(|attrs| !attrs.is_empty());
+        let Some(More { timer, fields, state, vector_clock, attrs }) = self.more.as_deref() else {
+            return Some((time, None));
+        };
         let values = [
-            anew.write_json(self.timer.as_ref())?,
-            anew.write_json(self.fields.as_ref())?,
-            anew.write_json(self.state.as_ref())?,
-            anew.write_json(self.vector_clock.as_ref())?,
-            anew.write_json(attrs)?,
+            anew.write_json(timer.as_ref())?,
+            anew.write_json(fields.as_ref())?,
+            anew.write_json(state.as_ref())?,
+            anew.write_json(vector_clock.as_ref())?,
+            anew.write_json(Some(attrs).filter(|attrs| !attrs.is_empty()))?,
         ];
-        let values = values.iter().any(|text| text.start != u32::MAX).then(|| Box::new(values));
-        Some(Places { actor, texts, time, values })
+        Some((time, Some(Box::new(values))))
     }
 }
 
-/// The texts of a row, as [`PlainRow`] has them.
-pub(super) struct Places {
-    pub(super) actor: Text,
-    pub(super) texts: [Text; 6],
-    pub(super) time: Text,
-    pub(super) values: Option<Box<[Text; 5]>>,
-}
-
-/// Goes through a line. What it does not find is `None`.
+/// Goes through lines. What it does not find is `None`.
 struct Scan<'a> {
-    line: &'a str,
+    lines: &'a str,
+    bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scan<'a> {
     fn peek(&self) -> Option<u8> {
-        self.line.as_bytes().get(self.at).copied()
+        self.bytes.get(self.at).copied()
     }
 
     fn next(&mut self) -> Option<u8> {
@@ -400,7 +416,7 @@ impl<'a> Scan<'a> {
             number = number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
             self.at += 1;
         }
-        let zero = self.line.as_bytes().get(from) == Some(&b'0');
+        let zero = self.bytes.get(from) == Some(&b'0');
         (self.at > from && !(zero && self.at > from + 1) && self.is_over()).then_some(number)
     }
 
@@ -409,31 +425,44 @@ impl<'a> Scan<'a> {
         matches!(self.peek(), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'))
     }
 
-    fn string_or_null(&mut self) -> Option<Option<Found<'a>>> {
+    /// Reads a value.
+    fn read<T: Deserialize<'a>>(&mut self) -> Option<T> {
+        serde_json::from_str(self.value()?).ok()
+    }
+
+    fn string_or_null(&mut self, anew: &mut Anew) -> Option<Text> {
         if self.peek() == Some(b'"') {
-            return self.string().map(Some);
+            return self.string(anew);
         }
-        (self.value()? == "null").then_some(None)
+        (self.value()? == "null").then_some(Text::NONE)
     }
 
-    fn string(&mut self) -> Option<Found<'a>> {
-        let (token, escaped) = self.string_token()?;
-        let text = match escaped {
-            false => Cow::Borrowed(token.get(1..token.len() - 1)?),
-            true => Cow::Owned(serde_json::from_str(token).ok()?),
-        };
-        Some(Found { at: self.at - token.len() + 1, text })
+    fn string(&mut self, anew: &mut Anew) -> Option<Text> {
+        let (inner, escaped) = self.string_token()?;
+        if !escaped {
+            return Text::at(inner.start, inner.len());
+        }
+        let text: String = serde_json::from_str(self.lines.get(inner.start - 1..=inner.end)?).ok()?;
+        anew.write(&text)
     }
 
-    /// A string with its quotes, and whether there are escapes in it.
-    fn string_token(&mut self) -> Option<(&'a str, bool)> {
-        let from = self.at;
+    /// A string without escapes.
+    fn plain_string(&mut self) -> Option<&'a str> {
+        match self.string_token()? {
+            (inner, false) => self.lines.get(inner),
+            (_, true) => None,
+        }
+    }
+
+    /// Where a string is, without its quotes, and whether there are escapes in it.
+    fn string_token(&mut self) -> Option<(Range<usize>, bool)> {
         self.take(b'"')?;
+        let from = self.at;
         let mut escaped = false;
         loop {
-            self.at += before_special(&self.line.as_bytes()[self.at..]);
+            self.at = first_special(self.bytes, self.at);
             match self.next()? {
-                b'"' => return Some((self.line.get(from..self.at)?, escaped)),
+                b'"' => return Some((from..self.at - 1, escaped)),
                 b'\\' => {
                     escaped = true;
                     self.next()?;
@@ -447,7 +476,9 @@ impl<'a> Scan<'a> {
     fn value(&mut self) -> Option<&'a str> {
         let from = self.at;
         match self.peek()? {
-            b'"' => return self.string_token().map(|(token, _)| token),
+            b'"' => {
+                self.string_token()?;
+            }
             b'{' | b'[' => {
                 let mut depth = 0;
                 loop {
@@ -477,19 +508,19 @@ impl<'a> Scan<'a> {
                 }
             }
         }
-        self.line.get(from..self.at)
+        self.lines.get(from..self.at)
     }
 }
 
-/// How many bytes come before the first quote, backslash or control character.
-fn before_special(bytes: &[u8]) -> usize {
+/// Where the first quote, backslash or control character is from a place on, or the end.
+#[inline]
+fn first_special(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = ONES << 7;
     /// The bits of bytes below a bound. The lowest one is right: only those above it may be wrong.
     fn below(word: u64, bound: u64) -> u64 {
         word.wrapping_sub(ONES * bound) & !word & HIGH
     }
-    let mut at = 0;
     while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(*eight);
         let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
