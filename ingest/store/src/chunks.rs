@@ -84,7 +84,8 @@ impl Chunk {
         let bytes = if raw.is_empty() { text.as_bytes() } else { &raw };
         let is_text = raw.is_empty();
         let mut actors: FxHashMap<&str, u32> = FxHashMap::default();
-        self.items.reserve(bytes.len() / 96);
+        // Room that is not used is never touched.
+        self.items.reserve(bytes.len() / 32);
         for (line, mut raw) in Lines::new(bytes, offset, number, limit) {
             // Of a stream not more than one byte behind the limit is kept.
             raw.end = raw.end.min(raw.start.saturating_add(limit).saturating_add(1));

@@ -31,7 +31,7 @@ pub use needs::Needs;
 pub use reading::{Piece, ReadSource, Take};
 
 /// Bytes of event records that are handed over together.
-const BLOCK: usize = 1 << 18;
+const BLOCK: usize = 1 << 16;
 /// Most bytes of a record of several lines.
 const MOST_RECORD: usize = 16 << 20;
 /// Bytes of a source that [`Mapper::begin`] likes to see.
