@@ -379,7 +379,7 @@ impl<O: Objects> Attempt<'_, O> {
             Err(stop) => return Ok(Err(stop)),
         };
         if findings.proven.is_empty() {
-            findings.doubts.push(open_question(&findings, budget));
+            findings.doubts.push(open_question(findings, budget));
         }
         match class::of_result(&result) {
             Ok(points) => findings.keys = Some(class::keys(&points)),

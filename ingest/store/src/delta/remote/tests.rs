@@ -192,8 +192,11 @@ fn load_one(mirror: &Path, system: &str, log: &Path) -> std::result::Result<(), 
     load(&mut store, sources, &options, |_| ()).map(|_| ())
 }
 
-/// Events by system and actor, as a machine sees them that was never there before.
-fn events(mirror: &Path) -> std::result::Result<BTreeMap<(String, String), (u64, u64, u64)>, StoreError> {
+/// Events, missing ones and duplicates by system and actor.
+type Counts = BTreeMap<(String, String), (u64, u64, u64)>;
+
+/// What a machine sees that was never there before.
+fn events(mirror: &Path) -> std::result::Result<Counts, StoreError> {
     let store = Store::open(mirror)?;
     let mut found = BTreeMap::new();
     for system in store.systems()? {
