@@ -28,7 +28,7 @@ pub use event::{EventRecord, Kind, RecordError, TimerInfo, Via};
 pub use event_id::EventId;
 pub use invariants::{InvariantEntry, InvariantsError, InvariantsFile, Standing};
 pub use known::Known;
-pub use model_ref::{ChildModel, ModelRef};
+pub use model_ref::{ChildModel, ModelRef, ProgramNodes};
 pub use scenario::{NetworkRule, Scenario};
 pub use scenario_error::ScenarioError;
 pub use schedule::{Schedule, ScheduleError, ScheduleHeader, Step, StepKind};

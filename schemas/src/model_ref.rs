@@ -30,15 +30,37 @@ pub struct ChildModel {
     /// The path of a Unix socket on which the model listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
-    /// The command is a program as it is, a Maelstrom node, of which so many run.
+    /// The command is a program as it is, a Maelstrom node, of which so many run, `n1` and so on; or the names of those that do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<u32>,
+    pub nodes: Option<ProgramNodes>,
     /// Largest number of children or connections side by side; the number of cores where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<u32>,
     /// How many seconds an answer may take; 10 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+}
+
+/// The nodes of a program as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a number of nodes, or a list of their names")]
+pub enum ProgramNodes {
+    /// So many: `n1`, `n2`, ...
+    Count(u32),
+    /// By their names.
+    Named(Vec<String>),
+}
+
+impl ProgramNodes {
+    /// Their names: one node at least.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            ProgramNodes::Named(names) if !names.is_empty() => names.clone(),
+            ProgramNodes::Named(_) => vec!["n1".to_owned()],
+            ProgramNodes::Count(count) => (1..=(*count).max(1)).map(|n| format!("n{n}")).collect(),
+        }
+    }
 }
 
 impl ModelRef {

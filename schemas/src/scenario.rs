@@ -81,6 +81,9 @@ pub struct WorkloadSettings {
     /// How many clients there are, each of which does one thing at a time; as many as nodes where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
+    /// The names of the clients, where they are not `c1` and so on; `processes` then says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Vec<String>>,
     /// How many keys clients use; 1 where absent, 2 for transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u32>,
@@ -148,7 +151,8 @@ pub struct ProcessSettings {
     /// Milliseconds of a node's own clock between two polls of a program that never waits; 10 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_quantum_ms: Option<u32>,
-    /// What a node that is killed finds when it begins anew: `kept` (where absent) for the files that it wrote, or `none`.
+    /// What a node that is killed finds when it begins anew: `kept` (where absent) for the files that it wrote, `synced` for what of them a loss of power
+    /// leaves, or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
 }

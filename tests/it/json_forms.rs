@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use crate::reference;
 
 /// All commands with `--json`, and the schema of what each prints, in `schemas/json`.
-const FORMS: [(&str, &str); 32] = [
+const FORMS: [(&str, &str); 33] = [
     ("build", "build-summary"),
     ("check", "answers/check"),
     ("check-history", "answers/check-history"),
@@ -32,6 +32,7 @@ const FORMS: [(&str, &str); 32] = [
     ("minimize", "minimize-summary"),
     ("model check", "answers/model-check"),
     ("program check", "answers/program-check"),
+    ("program follow", "answers/program-follow"),
     ("query check", "answers/query-check"),
     ("query cut", "answers/query-cut"),
     ("query find", "answers/query-find"),
@@ -254,6 +255,10 @@ fn answers_of_searches_are_what_their_schemas_say() {
     desk.asks(
         "fuzz",
         "fuzz --scenario register.toml --seed 1 --runs 20 --deliveries 60 --out program --json",
+    );
+    desk.asks(
+        "program follow",
+        "program follow ROOT/examples/programs/register-log.jsonl --scenario register.toml --out followed --json",
     );
     desk.asks("check-history", "check-history program/history.jsonl --workload lin-kv --json");
     desk.are_right();

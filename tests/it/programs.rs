@@ -95,3 +95,37 @@ fn a_program_as_it_is_comes_to_its_shortest_schedule() {
     let trace = std::fs::read_to_string(format!("{min}/trace.md")).unwrap();
     assert!(trace.contains("**n3** takes from c3"), "{trace}");
 }
+
+/// From the log of a run to the shortest schedule; and the first line that a changed program does not write.
+#[test]
+fn the_log_of_a_real_run_comes_to_its_shortest_schedule() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let log = "examples/programs/register-log.jsonl";
+    let (followed, min) = (path("followed"), path("min"));
+    let told = json(&["program", "follow", log, "--scenario", SCENARIO, "--out", &followed, "--json"]);
+    assert_eq!(told["violation"][0], "lin-kv/not linearizable", "{told}");
+    assert_eq!((&told["followed"], &told["parting"]), (&told["messages"], &Value::Null));
+    let (schedule, scenario) = (format!("{followed}/schedule.jsonl"), format!("{followed}/scenario.toml"));
+    let budget = ["--out", &min, "--budget", "20000states", "--json"];
+    let summary = json(&[&["minimize", &schedule, "--scenario", &scenario], &budget[..]].concat());
+    assert_eq!(summary["steps"], 6, "{summary}");
+    let (status, text) = run(&["check-history", &format!("{min}/history.jsonl"), "--workload", "lin-kv"]);
+    assert_eq!(status, 1, "{text}");
+    // A program that forgets to tell others.
+    let program = std::fs::read_to_string("examples/programs/register.py").unwrap();
+    std::fs::write(path("changed.py"), program.replacen("\"type\": \"replicate\"", "\"type\": \"told\"", 1))
+        .unwrap();
+    let text = std::fs::read_to_string(SCENARIO).unwrap();
+    std::fs::write(path("changed.toml"), text.replace("examples/programs/register.py", &path("changed.py")))
+        .unwrap();
+    let (status, text) =
+        run(&["program", "follow", log, "--scenario", &path("changed.toml"), "--out", &path("other")]);
+    assert_eq!(status, 3, "{text}");
+    assert!(text.contains("parts from the log at ") && text.contains("\"type\":\"told\""), "{text}");
+    assert!(text.contains("\"type\": \"replicate\"") || text.contains("\"type\":\"replicate\""), "{text}");
+}

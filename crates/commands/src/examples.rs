@@ -129,6 +129,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("new-model", &[("new-model my-raft --language python", "a project to begin with")]),
     ("program check", &[("program check --scenario scenario.toml", "whether a program can be searched")]),
     (
+        "program follow",
+        &[(
+            "program follow store/latest --scenario scenario.toml --out followed",
+            "from a run of Maelstrom to a schedule",
+        )],
+    ),
+    (
         "query check",
         &[(
             "query exec check \"count(*) FILTER (WHERE role = 'Leader') <= 1\"",

@@ -1,16 +1,18 @@
-//! `demi-lineage program check`: tries a program that runs as it is.
+//! `demi-lineage program`: tries a program that runs as it is, and has it follow the log of a run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use demi_common::text::{printable, shell_words};
-use demi_programs::{Told, Trial, try_program};
+use demi_common::{Kind, owned};
+use demi_programs::{Followed, Told, Trial, follow_log, try_program};
 use demi_schemas::summary::ProgramWork;
 use demi_schemas::{Scenario, Schedule};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::files::read_scenario;
+use crate::files::{read_scenario, write_folder};
+use crate::status::Status;
 use crate::ui::Ui;
 
 /// Commands about programs that run as they are.
@@ -18,6 +20,24 @@ use crate::ui::Ui;
 pub enum ProgramCommand {
     /// Test whether a program can be scheduled: whether it starts, comes to rest, and gives the same answers twice.
     Check(CheckArgs),
+    /// Follow the log of a run outside this program, such as Maelstrom's store/latest: the first difference, or a schedule for `minimize`.
+    Follow(FollowArgs),
+}
+
+/// Arguments of `program follow`.
+#[derive(clap::Args, Debug)]
+pub struct FollowArgs {
+    /// The log: a file, a folder of them, or the folder that Maelstrom keeps of a test.
+    log: PathBuf,
+    /// The scenario file, which names the program's command and its workload. Names in the log replace those of its nodes and clients.
+    #[arg(long, value_name = "FILE")]
+    scenario: PathBuf,
+    /// The folder for schedule, history and the scenario with the log's names; what an earlier run wrote there is replaced.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Arguments of `program check`.
@@ -41,7 +61,72 @@ pub struct CheckArgs {
 pub fn run(command: ProgramCommand, ui: &Ui) -> Outcome {
     match command {
         ProgramCommand::Check(args) => check(&args, ui),
+        ProgramCommand::Follow(args) => follow(&args, ui),
     }
+}
+
+fn follow(args: &FollowArgs, ui: &Ui) -> Outcome {
+    let scenario = read_scenario(&args.scenario)?;
+    let inputs = [args.scenario.as_path(), args.log.as_path()];
+    owned::check(&args.out, Kind::Fuzzed, &inputs)?;
+    let followed = follow_log(&scenario, &args.log).map_err(|error| error.to_string())?;
+    let mut files = vec![
+        ("schedule.jsonl".to_owned(), followed.schedule.to_text()),
+        ("scenario.toml".to_owned(), followed.scenario.to_text()),
+    ];
+    files.extend(history(&followed.scenario, &followed.schedule));
+    let files: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
+    write_folder(&args.out, Kind::Fuzzed, &inputs, &files)?;
+    if args.json {
+        let parting = followed.parting.as_ref().map(|parting| {
+            json!({
+                "place": parting.place,
+                "logged": parting.logged,
+                "wrote": parting.wrote,
+                "told": parting.told,
+            })
+        });
+        ui.json(&json!({
+            "messages": followed.messages,
+            "followed": followed.followed,
+            "steps": followed.schedule.steps.len(),
+            "deliveries": followed.schedule.deliveries(),
+            "violation": followed.violation,
+            "parting": parting,
+        }))?;
+    } else {
+        ui.result(&followed_text(&followed, &args.out.display().to_string()));
+    }
+    Ok(match followed.parting {
+        Some(_) => Status::Diverged.into(),
+        None => Status::There.into(),
+    })
+}
+
+fn followed_text(followed: &Followed, out: &str) -> String {
+    let mut text = format!(
+        "{} of {} messages of the log followed: {} steps, {} deliveries\n",
+        followed.followed,
+        followed.messages,
+        followed.schedule.steps.len(),
+        followed.schedule.deliveries(),
+    );
+    if let Some(parting) = &followed.parting {
+        let wrote = parting.wrote.as_deref().unwrap_or("nothing that the log has not shown");
+        text.push_str(&format!(
+            "the program parts from the log at {}: {}\n  the log:     {}\n  the program: {}\n",
+            parting.place,
+            printable(&parting.told),
+            printable(&parting.logged),
+            printable(wrote),
+        ));
+    }
+    match followed.violation.is_empty() {
+        true => text.push_str("what was followed breaks nothing\n"),
+        false => text.push_str(&format!("violation: {}\n", printable(&followed.violation.join(", ")))),
+    }
+    text.push_str(&format!("wrote {out}"));
+    text
 }
 
 fn check(args: &CheckArgs, ui: &Ui) -> Outcome {

@@ -8,6 +8,7 @@
  * that is said on the control socket: the process is at rest. The scheduler then writes a line to standard input and says so, or sends a
  * new time. Nothing here waits for real time to pass, and nothing depends on which thread the kernel would have chosen. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +58,11 @@
 #define MONOTONIC (1000ull * SECOND)
 #define SLOTS 512
 #define TIMERS 64
+#define PAIRS 64
+/* Descriptors of the program are below. */
+#define HIGHEST 700
+/* Bytes of stack on which the copy of a thread begins. */
+#define SCRATCH 16384
 /* How far behind a deadline the clock is set. */
 #define BEHIND 1000ull
 /* Empty polls in a row after which a program that polls counts as waiting. */
@@ -95,6 +101,16 @@ struct slot {
     struct pollfd one;
     fd_set *sets[3];
     struct slot *other;
+    /* The number by which the C library knows the thread: in a copy the kernel has another. */
+    pid_t known;
+    /* Where its copy goes on, once that is known; and what the kernel knows of the thread. */
+    void *context[5];
+    _Atomic uint32_t parked;
+    void *pointer, *robust;
+    size_t robust_length;
+    int *cleared;
+    uint64_t mask;
+    stack_t stack;
 };
 
 /* A timer of the program: it counts into a descriptor, or sends a signal. */
@@ -112,8 +128,9 @@ struct report {
 
 /* What the scheduler says. GO: the time is now this, and the program may go on by itself until then, unless it writes something. Each of its empty
  * polls takes that long. COPY: the process makes a copy of itself, which opens as its standard input, output and error what the scheduler has open
- * under these numbers. LOOK: there is something new to read. PASS: the thread whose turn it is sleeps in the kernel; the others go on. */
-enum { GO, COPY, LOOK, PASS };
+ * under these numbers. LOOK: there is something new to read. PASS: the thread whose turn it is sleeps in the kernel; the others go on. KILL: the
+ * process is killed once it has written so many times (in the place of the clock), to its output or its files. */
+enum { GO, COPY, LOOK, PASS, KILL };
 struct order {
     uint64_t kind;
     union {
@@ -149,7 +166,15 @@ static __thread uint64_t empty_at;
 static uint64_t asked;
 /* A thread that has given its turn for the last time, and that the kernel may not have ended yet. */
 static _Atomic pid_t ending;
+/* How many more times it writes before it is killed; 0 where it is not. */
+static atomic_uint_fast64_t writes_left;
 static _Atomic uint32_t copying;
+/* Sockets that are connected with each other, within this process. */
+static struct {
+    uint64_t ends[2];
+    int type;
+} pairs[PAIRS];
+static int pairs_made;
 static uint64_t opened[3];
 static pid_t copied, scheduler, own_pid;
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -266,7 +291,7 @@ static struct slot *taken(pid_t tid) {
         if (slots[i].state == FREE) {
             memset(&slots[i], 0, sizeof slots[i]);
             slots[i].state = RUNNING;
-            slots[i].tid = tid;
+            slots[i].tid = slots[i].known = tid;
             slots[i].deadline = NEVER;
             return &slots[i];
         }
@@ -377,6 +402,7 @@ static void turn_over(void) {
 }
 
 static void copy_here(void);
+static int sockets_are_own(void);
 
 /* Waits until the thread that ended before has left nothing for the kernel to do: its stack is used again or not, and that must not depend on how
  * fast it ends. */
@@ -384,6 +410,20 @@ static void await_ended(void) {
     pid_t tid = atomic_load(&ending);
     while (tid && raw3(SYS_tgkill, own_pid, tid, 0) == 0) raw0(SYS_sched_yield);
     if (tid) atomic_store(&ending, 0);
+}
+
+/* Waits to be woken. A copy of the thread goes on here: nothing that is deeper on its stack is used again. */
+static __attribute__((noinline)) void park(struct slot *slot) {
+    if (!slot->pointer) {
+        slot->pointer = __builtin_thread_pointer();
+        raw3(SYS_get_robust_list, 0, &slot->robust, &slot->robust_length);
+        if (raw2(SYS_prctl, PR_GET_TID_ADDRESS, &slot->cleared) != 0) slot->cleared = NULL;
+    }
+    raw2(SYS_sigaltstack, NULL, &slot->stack);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &slot->mask, 8);
+    if (__builtin_setjmp(slot->context) == 0) atomic_store(&slot->parked, 1);
+    await_word(&slot->turn, 0);
+    atomic_store(&slot->parked, 0);
 }
 
 /* Waits for its turn. The lock is not held. */
@@ -394,7 +434,7 @@ static void await_turn(struct slot *slot) {
             return;
         }
         if (atomic_load(&copying) == WANTED && slot == &slots[0]) copy_here();
-        await_word(&slot->turn, 0);
+        park(slot);
     }
 }
 
@@ -480,12 +520,6 @@ static void end_here(long code) {
     for (;;) raw1(SYS_exit, code);
 }
 
-static int threads(void) {
-    int count = 0;
-    for (int i = 0; i < SLOTS; i++) count += slots[i].state != FREE;
-    return count;
-}
-
 /* ---- what the scheduler says ---- */
 
 /* Reads an order. */
@@ -500,13 +534,28 @@ static void take(struct order *order) {
     }
 }
 
-/* The only thread of the program makes the copy, within its wait: only the thread that forks lives on in a copy. */
+/* Whether all threads but the first wait where a copy of them can go on; the first makes the copy. */
+static int all_parked(void) {
+    if (slots[0].state != WAITING) return 0;
+    for (int i = 1; i < SLOTS; i++) {
+        if (slots[i].state == FREE) continue;
+        if (slots[i].state != WAITING || !atomic_load(&slots[i].parked) || !slots[i].cleared) return 0;
+    }
+    return 1;
+}
+
+/* The first thread makes the copy, within its wait: only the thread that forks lives on in a copy, and the others are begun there anew. */
 static void copy(void) {
     copied = -1;
-    take_lock();
-    int alone = threads() == 1 && slots[0].state == WAITING;
-    free_lock();
-    if (alone) {
+    int ready = 0;
+    /* They have said that they wait, and are about to. */
+    for (int n = 0; n < 100000 && !ready; n++) {
+        take_lock();
+        ready = all_parked();
+        free_lock();
+        if (!ready) raw0(SYS_sched_yield);
+    }
+    if (ready && sockets_are_own()) {
         atomic_store(&copying, WANTED);
         while (atomic_load(&copying) != MADE) {
             /* A wake between its question and its wait is lost, so it is sent until the copy is made. */
@@ -527,6 +576,10 @@ static void *listen_to_scheduler(void *none) {
         if (order.kind == COPY) {
             memcpy(opened, order.opened, sizeof opened);
             copy();
+            continue;
+        }
+        if (order.kind == KILL) {
+            atomic_store(&writes_left, order.clock);
             continue;
         }
         take_lock();
@@ -577,14 +630,212 @@ static int connected(void) {
     int fd = (int)raw3(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /* What was started to be scheduled must not run by itself. */
     if (fd < 0 || raw3(SYS_connect, fd, &address, sizeof address) != 0) raw1(SYS_exit_group, 137);
-    int high = (int)raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 700);
+    int high = (int)raw3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGHEST);
     if (high < 0) return fd;
     raw1(SYS_close, fd);
     return high;
 }
 
+static int write_all(int fd, const char *bytes, size_t length) {
+    while (length > 0) {
+        long written = raw3(SYS_write, fd, bytes, length);
+        if (written == -EINTR) continue;
+        if (written <= 0) return -1;
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return 0;
+}
+
+/* A line of what the kernel tells of a descriptor, after its name. */
+static const char *line_of(const char *text, const char *name) {
+    const char *at = strstr(text, name);
+    return at ? at + strlen(name) : NULL;
+}
+
+/* What the kernel tells of a descriptor. */
+static int told_of(int fd, char *text, size_t length) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    int in = (int)raw4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (in < 0) return -1;
+    size_t have = 0;
+    long got;
+    while (have < length - 1 && (got = raw3(SYS_read, in, text + have, length - 1 - have)) > 0) have += (size_t)got;
+    raw1(SYS_close, in);
+    text[have] = 0;
+    return 0;
+}
+
+/* Puts a new descriptor in the place of another. */
+static void replace(int fd, int new, long flags) {
+    if (new < 0 || raw3(SYS_dup3, new, fd, flags & O_CLOEXEC) < 0) raw1(SYS_exit_group, 137);
+    raw1(SYS_close, new);
+}
+
+static long fstat_now(long fd, struct stat *about) { return raw2(SYS_fstat, fd, about); }
+
+/* The other end of a socket, and what kind of socket it is; -1 where that is not known, or there are several. */
+static int other_end(int fd, int *type) {
+    struct stat about, one;
+    if (fstat_now(fd, &about) != 0) return -1;
+    for (int i = 0; i < PAIRS; i++) {
+        if (!pairs[i].ends[0] || (pairs[i].ends[0] != about.st_ino && pairs[i].ends[1] != about.st_ino)) continue;
+        uint64_t wanted = pairs[i].ends[0] == about.st_ino ? pairs[i].ends[1] : pairs[i].ends[0];
+        int found = -1;
+        for (int other = 3; other < HIGHEST; other++) {
+            if (other == fd || fstat_now(other, &one) != 0 || (one.st_mode & S_IFMT) != S_IFSOCK) continue;
+            if (one.st_ino == about.st_ino || (one.st_ino == wanted && found >= 0)) return -1;
+            if (one.st_ino == wanted) found = other;
+        }
+        *type = pairs[i].type;
+        return found;
+    }
+    return -1;
+}
+
+/* Whether all sockets are connected within the process, and none holds more than a copy can be given. */
+static int sockets_are_own(void) {
+    struct stat about;
+    for (int fd = 3; fd < HIGHEST; fd++) {
+        int type, unread = 0;
+        if (fstat_now(fd, &about) != 0 || (about.st_mode & S_IFMT) != S_IFSOCK || fd == control) continue;
+        if (other_end(fd, &type) < 0 || raw3(SYS_ioctl, fd, FIONREAD, &unread) != 0 || unread > 4096) return 0;
+        if (type != SOCK_STREAM && unread > 0) return 0;
+    }
+    return 1;
+}
+
+/* In a copy: sockets of its own, which hold what these hold. */
+static void own_sockets(void) {
+    struct stat about;
+    uint8_t done[HIGHEST] = {0};
+    for (int fd = 3; fd < HIGHEST; fd++) {
+        int type, new[2], both[2];
+        if (done[fd] || fd == control || fstat_now(fd, &about) != 0 || (about.st_mode & S_IFMT) != S_IFSOCK) continue;
+        both[0] = fd;
+        both[1] = other_end(fd, &type);
+        if (both[1] < 0 || raw4(SYS_socketpair, AF_UNIX, type, 0, new) != 0) raw1(SYS_exit_group, 137);
+        for (int i = 0; i < 2; i++) {
+            char held[4096];
+            long length = raw(SYS_recvfrom, both[i], (long)held, sizeof held, MSG_PEEK | MSG_DONTWAIT, 0, 0);
+            /* What one end holds was written to the other. */
+            if (length > 0 && write_all(new[1 - i], held, (size_t)length) != 0) raw1(SYS_exit_group, 137);
+        }
+        for (int i = 0; i < 2; i++) {
+            long flags = raw2(SYS_fcntl, both[i], F_GETFL);
+            raw3(SYS_fcntl, new[i], F_SETFL, flags & O_NONBLOCK);
+            replace(both[i], new[i], raw2(SYS_fcntl, both[i], F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0);
+            done[both[i]] = 1;
+            if (fstat_now(both[i], &about) == 0) pairs[pairs_made % PAIRS].ends[i] = about.st_ino;
+        }
+        pairs[pairs_made++ % PAIRS].type = type;
+    }
+}
+
+static long pair_here(long domain, long type, long protocol, int *ends) {
+    struct stat one, other;
+    long result = raw4(SYS_socketpair, domain, type, protocol, ends);
+    if (result == 0 && domain == AF_UNIX && fstat_now(ends[0], &one) == 0 && fstat_now(ends[1], &other) == 0) {
+        take_lock();
+        int place = pairs_made++ % PAIRS;
+        pairs[place].ends[0] = one.st_ino;
+        pairs[place].ends[1] = other.st_ino;
+        pairs[place].type = (int)type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
+        free_lock();
+    }
+    return result;
+}
+
+enum { COUNTER, PIPE, WATCH, KINDS };
+
+/* In a copy: counters, pipes and lists of what is waited for that are its own. What they hold is what they held. The lists come last: they name the
+ * others. */
+static void own_descriptors(int kind) {
+    static const char *const names[KINDS] = {"anon_inode:[eventfd]", "pipe:[", "anon_inode:[eventpoll]"};
+    static char text[65536];
+    for (int fd = 3; fd < HIGHEST; fd++) {
+        char path[64], target[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        long length = raw4(SYS_readlinkat, AT_FDCWD, path, target, sizeof target - 1);
+        if (length <= 0) continue;
+        target[length] = 0;
+        if (strncmp(target, names[kind], strlen(names[kind])) != 0 || told_of(fd, text, sizeof text) != 0) continue;
+        const char *said = line_of(text, "flags:");
+        long flags = said ? strtol(said, NULL, 8) : 0;
+        if (kind == COUNTER) {
+            const char *count = line_of(text, "eventfd-count:"), *single = line_of(text, "eventfd-semaphore:");
+            uint64_t value = count ? strtoull(count, NULL, 16) : 0;
+            int semaphore = single && strtol(single, NULL, 10) == 1 ? EFD_SEMAPHORE : 0;
+            int new = (int)raw2(SYS_eventfd2, 0, (flags & O_NONBLOCK ? EFD_NONBLOCK : 0) | semaphore);
+            if (value) raw3(SYS_write, new, &value, sizeof value);
+            replace(fd, new, flags);
+        } else if (kind == PIPE) {
+            /* The other end is looked for from here on: each pair is replaced once. */
+            if (flags & O_ACCMODE) continue;
+            for (int other = 3; other < HIGHEST; other++) {
+                char end[64];
+                snprintf(path, sizeof path, "/proc/self/fd/%d", other);
+                long count = raw4(SYS_readlinkat, AT_FDCWD, path, end, sizeof end - 1);
+                if (other == fd || count != length || memcmp(end, target, (size_t)length) != 0) continue;
+                long other_flags = raw2(SYS_fcntl, other, F_GETFL);
+                int closes = (int)raw2(SYS_fcntl, other, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+                int ends[2], unread = 0;
+                if (raw2(SYS_pipe2, ends, 0) != 0) raw1(SYS_exit_group, 137);
+                raw3(SYS_ioctl, fd, FIONREAD, &unread);
+                if (unread > 0 && raw4(SYS_tee, fd, ends[1], unread, SPLICE_F_NONBLOCK) != unread) raw1(SYS_exit_group, 137);
+                raw3(SYS_fcntl, ends[0], F_SETFL, flags & O_NONBLOCK);
+                raw3(SYS_fcntl, ends[1], F_SETFL, other_flags & O_NONBLOCK);
+                replace(fd, ends[0], flags);
+                replace(other, ends[1], closes);
+                break;
+            }
+        } else {
+            int new = (int)raw1(SYS_epoll_create1, 0);
+            for (const char *at = text; new >= 0 && (at = line_of(at, "tfd:"));) {
+                char *end;
+                int watched = (int)strtol(at, &end, 10);
+                const char *events = line_of(end, "events:"), *data = line_of(end, "data:");
+                struct epoll_event event = {events ? (uint32_t)strtoul(events, NULL, 16) : 0, {.u64 = data ? strtoull(data, NULL, 16) : 0}};
+                raw4(SYS_epoll_ctl, new, EPOLL_CTL_ADD, watched, &event);
+            }
+            replace(fd, new, flags);
+        }
+    }
+}
+
+/* Where the copy of a thread begins: on a stack of its own, as that thread. */
+static int revived(void *at) {
+    struct slot *slot = at;
+    raw2(SYS_set_robust_list, slot->robust, slot->robust_length);
+    if (!(slot->stack.ss_flags & SS_DISABLE)) {
+        slot->stack.ss_flags &= ~SS_ONSTACK;
+        raw2(SYS_sigaltstack, &slot->stack, NULL);
+    }
+    slot->tid = own_tid();
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &slot->mask, NULL, 8);
+    __builtin_longjmp(slot->context, 1);
+}
+
+/* In a copy: begins the other threads where they were. */
+static void revive(void) {
+    static char *stacks[SLOTS];
+    static const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+    for (int i = 1; i < SLOTS; i++) {
+        if (slots[i].state == FREE) continue;
+        if (!stacks[i]) {
+            char *stack = mmap(NULL, SCRATCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (stack == MAP_FAILED) raw1(SYS_exit_group, 137);
+            stacks[i] = stack;
+        }
+        if (clone(revived, stacks[i] + SCRATCH, flags, &slots[i], NULL, slots[i].pointer, slots[i].cleared) < 0) raw1(SYS_exit_group, 137);
+    }
+}
+
 /* In a copy: opens what is its own. */
 static void separate(void) {
+    own_pid = (pid_t)raw0(SYS_getpid);
+    mine->tid = own_tid();
     static const int modes[] = {O_RDONLY, O_WRONLY, O_WRONLY | O_APPEND};
     char path[64];
     for (int i = 0; i < 3; i++) {
@@ -593,12 +844,16 @@ static void separate(void) {
         if (fd < 0 || raw3(SYS_dup3, fd, i, 0) < 0) raw1(SYS_exit_group, 137);
         raw1(SYS_close, fd);
     }
+    own_sockets();
+    for (int kind = 0; kind < KINDS; kind++) own_descriptors(kind);
     int old = control;
     control = connected();
     raw1(SYS_close, old);
-    own_pid = (pid_t)raw0(SYS_getpid);
-    mine->tid = own_tid();
     begin_to_listen();
+    revive();
+    /* All of it is there. */
+    struct report report = {reports, atomic_load(&now), NEVER, 0, 0};
+    say(&report, sizeof report);
 }
 
 static void copy_here(void) {
@@ -1034,12 +1289,10 @@ static long random_file(const char *path) {
 
 /* ---- calls that were trapped ---- */
 
-static long fstat_now(long fd, struct stat *about) { return raw2(SYS_fstat, fd, about); }
-
 static struct slot *slot_of(long shown) {
     /* The C library knows the true number. */
     for (int i = 0; i < SLOTS; i++)
-        if (slots[i].state != FREE && slots[i].tid == shown) return &slots[i];
+        if (slots[i].state != FREE && slots[i].known == shown) return &slots[i];
     long place = shown - PID;
     return place >= 0 && place < SLOTS && slots[place].state != FREE ? &slots[place] : NULL;
 }
@@ -1086,13 +1339,146 @@ static long unblock(const uint64_t *wanted, uint64_t before, long result) {
     return result;
 }
 
+/* ---- files that a loss of power leaves ---- */
+
+/* The folder in which what was synced is kept; not there where files outlive everything. For each file: its content when it was last synced
+ * (NUMBER.data), and a second name (NUMBER.hold), so that its number is not given to another. For each folder: its entries when it was last synced
+ * (NUMBER.dir), each as its kind, its number, its name and a zero. */
+static char kept_folder[PATH_MAX];
+
+static int is_folder(const struct stat *about) { return (about->st_mode & S_IFMT) == S_IFDIR; }
+static int is_file(const struct stat *about) { return (about->st_mode & S_IFMT) == S_IFREG; }
+
+static void kept_path(char *path, size_t length, uint64_t number, const char *what) {
+    snprintf(path, length, "%s/%llu.%s", kept_folder, (unsigned long long)number, what);
+}
+
+/* Has a file keep its number, whatever becomes of its names. */
+static void hold(const char *name, uint64_t number) {
+    char path[PATH_MAX + 64];
+    kept_path(path, sizeof path, number, "hold");
+    raw5(SYS_linkat, AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Keeps the content of a file as it is. */
+static void keep_file(int fd) {
+    struct stat about;
+    char from[64], new[PATH_MAX + 64], path[PATH_MAX + 64], block[16384];
+    if (fstat_now(fd, &about) != 0 || !is_file(&about)) return;
+    snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+    hold(from, about.st_ino);
+    kept_path(new, sizeof new, about.st_ino, "new");
+    kept_path(path, sizeof path, about.st_ino, "data");
+    /* What is open for writing alone cannot be read. */
+    int in = (int)raw4(SYS_openat, AT_FDCWD, from, O_RDONLY | O_CLOEXEC, 0);
+    int out = (int)raw4(SYS_openat, AT_FDCWD, new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    long length = 0;
+    while (in >= 0 && out >= 0 && (length = raw3(SYS_read, in, block, sizeof block)) > 0)
+        if (write_all(out, block, (size_t)length) != 0) break;
+    if (in >= 0) raw1(SYS_close, in);
+    if (out >= 0) raw1(SYS_close, out);
+    if (in >= 0 && out >= 0 && length == 0) raw5(SYS_renameat2, AT_FDCWD, new, AT_FDCWD, path, 0);
+}
+
+/* Keeps the entries of a folder as they are; with `deep`, everything that is in it too. */
+static void keep_folder(int fd, int deep) {
+    struct stat about;
+    char new[PATH_MAX + 64], path[PATH_MAX + 64], name[PATH_MAX], block[8192];
+    if (fstat_now(fd, &about) != 0 || !is_folder(&about)) return;
+    kept_path(new, sizeof new, about.st_ino, "new");
+    kept_path(path, sizeof path, about.st_ino, "dir");
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    int in = (int)raw4(SYS_openat, AT_FDCWD, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int out = (int)raw4(SYS_openat, AT_FDCWD, new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    long length = 0;
+    while (in >= 0 && out >= 0 && (length = raw3(SYS_getdents64, in, block, sizeof block)) > 0) {
+        for (long at = 0; at < length;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(block + at);
+            at += entry->d_reclen;
+            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+            int inner = (int)raw4(SYS_openat, in, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+            struct stat one;
+            if (inner < 0) continue;
+            if (fstat_now(inner, &one) == 0 && (is_file(&one) || is_folder(&one))) {
+                char told[NAME_MAX + 64];
+                int count = snprintf(told, sizeof told, "%c %llu %s", is_folder(&one) ? 'd' : 'f', (unsigned long long)one.st_ino, entry->d_name);
+                write_all(out, told, (size_t)count + 1);
+                if (is_file(&one)) {
+                    snprintf(name, sizeof name, "/proc/self/fd/%d", inner);
+                    hold(name, one.st_ino);
+                    if (deep) keep_file(inner);
+                } else if (deep) {
+                    keep_folder(inner, deep);
+                }
+            }
+            raw1(SYS_close, inner);
+        }
+    }
+    if (in >= 0) raw1(SYS_close, in);
+    if (out >= 0) raw1(SYS_close, out);
+    if (in >= 0 && out >= 0 && length == 0) raw5(SYS_renameat2, AT_FDCWD, new, AT_FDCWD, path, 0);
+}
+
+/* Keeps everything in the working folder, as the program found it. */
+static void keep_all(const char *folder) {
+    int fd = (int)raw4(SYS_openat, AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return;
+    keep_folder(fd, 1);
+    raw1(SYS_close, fd);
+}
+
+static char work_folder[PATH_MAX];
+
+static long sync_here(long number, long fd) {
+    long result = number == SYS_sync ? 0 : raw1(number, fd);
+    if (result != 0 || !kept_folder[0]) return result;
+    if (number == SYS_sync || number == SYS_syncfs) {
+        keep_all(work_folder);
+    } else {
+        keep_file((int)fd);
+        keep_folder((int)fd, 0);
+    }
+    return 0;
+}
+
+/* ---- writes ---- */
+
+/* One more write to output or files was made: the last one where the process is to be killed. */
+static void count_write(void) {
+    uint64_t left = atomic_load(&writes_left);
+    if (left == 0) return;
+    atomic_store(&writes_left, left - 1);
+    if (left == 1)
+        for (;;) raw2(SYS_kill, own_pid, SIGKILL);
+}
+
 /* Notes a write that the scheduler gets, under whatever number the program has its standard output. */
 static long write_here(long number, long a, long b, long c, long d, long e, long f) {
     struct stat one, other;
     long to = number == SYS_splice ? c : number == SYS_tee ? b : a;
-    if (to == 1 || (fstat_now(to, &other) == 0 && fstat_now(1, &one) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev))
-        atomic_store(&wrote, 1);
-    return raw(number, a, b, c, d, e, f);
+    int known = fstat_now(to, &other) == 0;
+    int told = to == 1 || (known && fstat_now(1, &one) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev);
+    if (told) atomic_store(&wrote, 1);
+    long result = raw(number, a, b, c, d, e, f);
+    if (result < 0) return result;
+    int to_file = known && is_file(&other) && !(fstat_now(2, &one) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev);
+    if (to_file && kept_folder[0] && raw2(SYS_fcntl, to, F_GETFL) & O_DSYNC) keep_file((int)to);
+    if (told || to_file) count_write();
+    return result;
+}
+
+/* Who opens a file to write it anew changes it. */
+static long opened_here(long fd, long flags) {
+    struct stat about;
+    if (fd >= 0 && flags & (O_CREAT | O_TRUNC) && fstat_now(fd, &about) == 0 && is_file(&about)) count_write();
+    return fd;
+}
+
+/* A change of files that is no write. */
+static long change_here(long number, long a, long b, long c, long d, long e, long f) {
+    long result = raw(number, a, b, c, d, e, f);
+    if (result >= 0) count_write();
+    return result;
 }
 
 static long socket_for(long a, long b, long c) {
@@ -1147,6 +1533,7 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
     case SYS_exit: end_here(a); return 0;
     case SYS_getrandom: fill((void *)a, (size_t)b); return b;
     case SYS_socket: return socket_for(a, b, c);
+    case SYS_socketpair: return pair_here(a, b, c, (int *)d);
     /* Daemons of the machine are no part of the program. */
     case SYS_connect: return -ECONNREFUSED;
     case SYS_execve:
@@ -1159,19 +1546,50 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
 #ifdef SYS_open
     case SYS_open: {
         long fd = random_file((const char *)a);
-        return fd != -1 ? fd : raw3(SYS_open, a, b, c);
+        return fd != -1 ? fd : opened_here(raw3(SYS_open, a, b, c), b);
     }
 #endif
     case SYS_openat: {
         long fd = random_file((const char *)b);
-        return fd != -1 ? fd : raw4(SYS_openat, a, b, c, d);
+        return fd != -1 ? fd : opened_here(raw4(SYS_openat, a, b, c, d), c);
     }
     case SYS_write:
     case SYS_writev:
     case SYS_sendfile:
     case SYS_splice:
     case SYS_tee:
-    case SYS_vmsplice: return write_here(number, a, b, c, d, e, f);
+    case SYS_vmsplice:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2: return write_here(number, a, b, c, d, e, f);
+    case SYS_ftruncate:
+    case SYS_truncate:
+    case SYS_fallocate:
+    case SYS_unlinkat:
+    case SYS_renameat2:
+    case SYS_mkdirat:
+    case SYS_linkat:
+    case SYS_symlinkat:
+#ifdef SYS_renameat
+    case SYS_renameat:
+#endif
+#ifdef SYS_rename
+    case SYS_rename:
+    case SYS_unlink:
+    case SYS_rmdir:
+    case SYS_mkdir:
+    case SYS_link:
+    case SYS_symlink:
+#endif
+        return change_here(number, a, b, c, d, e, f);
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_sync:
+    case SYS_syncfs: {
+        long result = sync_here(number, a);
+        if (result >= 0) count_write();
+        return result;
+    }
     }
     if (passing || !enter()) return raw(number, a, b, c, d, e, f);
     switch (number) {
@@ -1332,7 +1750,15 @@ static const int trapped[] = {
     SYS_clock_nanosleep, SYS_rt_sigsuspend, SYS_sched_yield, SYS_clock_gettime, SYS_gettimeofday, SYS_getrusage, SYS_setitimer, SYS_getitimer,
     SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime, SYS_timer_create, SYS_timer_settime, SYS_timer_gettime,
     SYS_timer_getoverrun, SYS_timer_delete, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_getpid, SYS_getppid, SYS_gettid, SYS_kill,
-    SYS_tkill, SYS_tgkill, SYS_exit, SYS_write, SYS_writev, SYS_sendfile, SYS_splice, SYS_tee, SYS_vmsplice, SYS_getrandom, SYS_socket, SYS_connect, SYS_execve, SYS_execveat, SYS_openat,
+    SYS_tkill, SYS_tgkill, SYS_exit, SYS_write, SYS_writev, SYS_sendfile, SYS_splice, SYS_tee, SYS_vmsplice, SYS_getrandom, SYS_socket, SYS_socketpair, SYS_connect, SYS_execve, SYS_execveat, SYS_openat,
+    SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_ftruncate, SYS_truncate, SYS_fallocate, SYS_unlinkat, SYS_renameat2, SYS_mkdirat, SYS_linkat,
+    SYS_symlinkat, SYS_fsync, SYS_fdatasync, SYS_sync, SYS_syncfs,
+#ifdef SYS_renameat
+    SYS_renameat,
+#endif
+#ifdef SYS_rename
+    SYS_rename, SYS_unlink, SYS_rmdir, SYS_mkdir, SYS_link, SYS_symlink,
+#endif
 #ifdef SYS_poll
     SYS_poll,
 #endif
@@ -1365,7 +1791,7 @@ static const int trapped[] = {
 #define GIVE(what) STATEMENT(BPF_RET | BPF_K, what)
 
 static int filter_calls(void) {
-    static struct sock_filter program[256];
+    static struct sock_filter program[512];
     int at = 0;
     program[at++] = LOAD(arch);
     program[at++] = JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
@@ -1387,6 +1813,13 @@ static int filter_calls(void) {
         program[at++] = JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)absent[i], 0, 1);
         program[at++] = GIVE(SECCOMP_RET_ERRNO | ENOSYS);
     }
+    /* A copy has all of the memory: what runtimes keep from children that become other programs too. These calls do nothing, and succeed. */
+    program[at++] = JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 5);
+    program[at++] = STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]));
+    program[at++] = JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_DONTFORK, 1, 0);
+    program[at++] = JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_WIPEONFORK, 0, 1);
+    program[at++] = GIVE(SECCOMP_RET_ERRNO);
+    program[at++] = GIVE(SECCOMP_RET_ALLOW);
     /* A new thread is no new process. */
     program[at++] = JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
     program[at++] = STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]));
@@ -1439,7 +1872,7 @@ static void limit(int resource, uint64_t most) {
 }
 
 /* What the scheduler says in the environment; kept for the program that a shell starts in its place. */
-static const char *const told[] = {"LD_PRELOAD", "DEMI_SHIM_SOCKET", "DEMI_SHIM_SEED", "DEMI_SHIM_CLOCK", "DEMI_SHIM_MEMORY", "DEMI_SHIM_CPU"};
+static const char *const told[] = {"LD_PRELOAD", "DEMI_SHIM_SOCKET", "DEMI_SHIM_SEED", "DEMI_SHIM_CLOCK", "DEMI_SHIM_MEMORY", "DEMI_SHIM_CPU", "DEMI_SHIM_KEPT"};
 #define TOLD (sizeof told / sizeof *told)
 static char *kept[TOLD];
 /* The process is a shell, which has not read anything yet: it may be about to become the program. */
@@ -1466,6 +1899,8 @@ static void take_over(void) {
     holder = mine;
     control = connected();
     begin_to_listen();
+    /* What it finds is there for good. */
+    if (kept_folder[0] && getcwd(work_folder, sizeof work_folder)) keep_all(work_folder);
     if (filter_calls() != 0) refuse(UNTRAPPED);
 }
 
@@ -1501,6 +1936,8 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     clock_told = number_of("DEMI_SHIM_CLOCK");
     memory_told = number_of("DEMI_SHIM_MEMORY");
     cpu_told = number_of("DEMI_SHIM_CPU");
+    const char *folder = setting("DEMI_SHIM_KEPT");
+    if (folder && strlen(folder) < sizeof kept_folder) strcpy(kept_folder, folder);
     for (size_t i = 0; i < TOLD; i++) {
         const char *value = setting(told[i]);
         if (value && asprintf(&kept[i], "%s=%s", told[i], value) < 0) _exit(137);
@@ -1568,7 +2005,7 @@ static void *begin_thread(void *argument) {
     struct beginning beginning = *(struct beginning *)argument;
     mine = beginning.slot;
     if (mine) {
-        mine->tid = own_tid();
+        mine->tid = mine->known = own_tid();
         await_turn(mine);
         mine->awaits = NOTHING;
         receive(mine);

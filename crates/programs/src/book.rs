@@ -15,20 +15,27 @@ pub struct Operation {
     pub f: String,
     /// With what.
     pub value: Value,
+    /// Which node is asked, where it is not the one that its client always asks.
+    pub to: Option<String>,
 }
 
 impl Operation {
     /// As logs and schedules write it.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        json!({ "f": self.f, "id": self.id, "value": self.value })
+        let mut value = json!({ "f": self.f, "id": self.id, "value": self.value });
+        if let (Some(to), Some(fields)) = (&self.to, value.as_object_mut()) {
+            fields.insert("to".into(), Value::from(to.as_str()));
+        }
+        value
     }
 
     /// From what logs and schedules write.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Operation> {
         let (f, id) = (value.get("f")?.as_str()?.to_owned(), value.get("id")?.as_u64()?);
-        Some(Operation { id, f, value: value.get("value").cloned().unwrap_or_default() })
+        let to = value.get("to").and_then(Value::as_str).map(str::to_owned);
+        Some(Operation { id, f, value: value.get("value").cloned().unwrap_or_default(), to })
     }
 }
 

@@ -9,8 +9,11 @@ mod checkers;
 mod edn;
 mod error;
 mod folders;
+mod follow;
+mod fressian;
 mod history;
 mod lines;
+mod logged;
 mod model;
 mod nodes;
 mod pool;
@@ -28,7 +31,9 @@ pub use checkers::{
     Action, Anomaly, Consistency, Interval, Sums, is_linearizable, list_append, rw_register, sums,
 };
 pub use error::{Fault, ProgramError};
+pub use follow::{FollowError, Followed, Parting, follow_log};
 pub use history::{Done, Fate, History, HistoryError};
+pub use logged::LogError;
 pub use model::{Judged, Msg, ProgramModel, Served, State};
 pub use nodes::{Input, Local, Nodes, Root, Work};
 pub use process::{Answer, Disk, Launch, Process};

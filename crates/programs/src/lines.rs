@@ -9,11 +9,19 @@ use serde_json::{Map, Value, json};
 pub(crate) const INIT: &str = "c0";
 
 /// A line in Maelstrom's terms.
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     /// Empty where the line does not say.
     pub(crate) src: String,
     pub(crate) dest: String,
     pub(crate) body: Value,
+}
+
+impl Message {
+    /// A line that does not say for whom it is.
+    pub(crate) fn nobody(body: Value) -> Message {
+        Message { src: String::new(), dest: String::new(), body }
+    }
 }
 
 /// How lines are read and written: as Maelstrom does where there are no settings.
@@ -56,8 +64,14 @@ impl Lines {
         Ok(Message { src, dest, body: message })
     }
 
-    /// The line that a node reads; nothing where it is told nothing.
-    pub(crate) fn write(&self, src: &str, dest: &str, depth: u32, body: &str) -> Option<String> {
+    /// The line that a node reads; nothing where it is told nothing. Who sends it, and whether that one asks as a client does.
+    pub(crate) fn write(
+        &self,
+        (src, asks): (&str, bool),
+        dest: &str,
+        depth: u32,
+        body: &str,
+    ) -> Option<String> {
         let Some(settings) = &self.0 else {
             let (src, dest) = (Value::from(src), Value::from(dest));
             return Some(format!("{{\"id\":{depth},\"src\":{src},\"dest\":{dest},\"body\":{body}}}"));
@@ -66,7 +80,7 @@ impl Lines {
         let kind = content.get("type").and_then(Value::as_str).unwrap_or_default();
         let template = match kind {
             "init" if src == INIT => settings.begin.as_ref()?,
-            _ if src == INIT || is_client(src) => settings.requests.get(kind)?,
+            _ if asks => settings.requests.get(kind)?,
             // From one node to another.
             _ => return Some(body.to_owned()),
         };
@@ -81,6 +95,56 @@ impl Lines {
             }
             _ => content.get(name).cloned(),
         }))
+    }
+
+    /// What a line in a log says. What a client asks for with it is put in Maelstrom's terms; for whom it is, is empty where the line does not
+    /// say.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn heard(&self, line: &Value) -> Result<Message, &'static str> {
+        let Some(settings) = &self.0 else { return self.read(&line.to_string()) };
+        for (kind, template) in &settings.requests {
+            let mut found = Map::new();
+            let pattern: Value =
+                serde_json::from_str(&filled(template, &|name| Some(Value::from(format!("\0{name}")))))
+                    .unwrap_or_default();
+            if unify(&pattern, line, &mut found) {
+                let mut text = |name: &str| {
+                    let value = found.remove(name)?;
+                    value.as_str().map(str::to_owned)
+                };
+                let (dest, src) = (text("node").unwrap_or_default(), text("client").unwrap_or_default());
+                if let Some(id) = found.remove("id") {
+                    found.insert("msg_id".into(), id);
+                }
+                found.insert("type".into(), Value::from(kind.as_str()));
+                return Ok(Message { src, dest, body: Value::Object(found) });
+            }
+        }
+        self.read(&line.to_string())
+    }
+
+    /// Whether this is the first line of all that a node reads.
+    pub(crate) fn is_begin(&self, line: &Value) -> bool {
+        match &self.0 {
+            None => line.pointer("/body/type").and_then(Value::as_str) == Some("init"),
+            Some(settings) => settings.begin.as_ref().is_some_and(|begin| {
+                let pattern = filled(begin, &|name| Some(Value::from(format!("\0{name}"))));
+                let pattern: Value = serde_json::from_str(&pattern).unwrap_or_default();
+                unify(&pattern, line, &mut Map::new())
+            }),
+        }
+    }
+
+    /// Whether nodes talk as Maelstrom's do.
+    pub(crate) fn is_maelstrom(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether what was heard is a message: many other lines of a log are JSON too.
+    pub(crate) fn holds(&self, message: &Message) -> bool {
+        message.body.is_object()
     }
 
     /// The operations without a template.
@@ -116,10 +180,28 @@ impl Lines {
     }
 }
 
-/// Whether a name is that of a client.
-fn is_client(name: &str) -> bool {
-    name.strip_prefix('c')
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+/// Whether a line is of the form of a pattern, in which texts that begin with a NUL stand for any value; those are told.
+fn unify(pattern: &Value, line: &Value, found: &mut Map<String, Value>) -> bool {
+    match (pattern, line) {
+        (Value::String(text), value) if text.starts_with('\0') => {
+            let name = text[1..].to_owned();
+            found.get(&name).is_none_or(|known| known == value) && {
+                found.insert(name, value.clone());
+                true
+            }
+        }
+        (Value::Object(pattern), Value::Object(line)) => {
+            pattern.len() == line.len()
+                && pattern
+                    .iter()
+                    .all(|(key, one)| line.get(key).is_some_and(|value| unify(one, value, found)))
+        }
+        (Value::Array(pattern), Value::Array(line)) => {
+            pattern.len() == line.len()
+                && pattern.iter().zip(line).all(|(one, value)| unify(one, value, found))
+        }
+        (one, other) => one == other,
+    }
 }
 
 /// A template with `$name` replaced by values as JSON.

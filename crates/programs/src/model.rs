@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::book::{Book, Operation};
+use crate::book::{Book, Operation, Outcome};
 use crate::history::History;
 use crate::lines::{INIT, Lines, Message};
 use crate::nodes::{Input, Local, Nodes, Root};
@@ -27,6 +27,11 @@ const CLOCK: Timer = Timer::named("clock").repeating();
 const START: u64 = 50;
 /// What is there in the end is looked at where nobody waits for an answer, or each time that so many operations were done.
 const OFTEN: usize = 4;
+/// What a client does that waits no longer, and of how many client messages one is that, where answers may never come.
+const GIVE_UP: &str = "give_up";
+const GIVES_UP: u64 = 8;
+/// Of how many client messages one is that a node is killed within a step, where nodes are killed.
+const DOOMS: u64 = 12;
 
 /// The state of an actor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +42,8 @@ pub enum State {
     Killed(Arc<Root>),
     /// A node, by what it has read.
     Node(Arc<Local>),
+    /// A node that will be killed within its next step, once it has written so often.
+    Doomed(Arc<Local>, u8),
     /// All clients.
     Clients(Arc<Book>),
     /// A part of a service.
@@ -58,6 +65,12 @@ pub enum Msg {
     Invoke(Arc<str>),
     /// The clock of a node goes on.
     Clock,
+    /// The clock of a node goes on to a time, in nanoseconds since its start.
+    Until(u64),
+    /// A client waits no longer: nobody knows what became of its operation.
+    GiveUp,
+    /// A node is killed within its next step, once it has written so often to its output or its files.
+    Doom(u8),
     /// A part of a service tells another what it has: that of this number.
     Gossip(usize),
 }
@@ -86,6 +99,10 @@ pub(crate) struct Shared {
     pub(crate) settle: u64,
     /// Whether a node that is killed keeps its files.
     pub(crate) keeps: bool,
+    /// Whether clients may wait for what never comes, so that they give up.
+    pub(crate) gives_up: bool,
+    /// Whether nodes are killed within steps too.
+    pub(crate) dooms: bool,
     /// What was read in the end of a configuration, by its digest.
     pub(crate) settled: Mutex<FxHashMap<u128, Settled>>,
 }
@@ -93,13 +110,15 @@ pub(crate) struct Shared {
 impl Shared {
     /// What a node takes when it is sent a message.
     pub(crate) fn input(&self, src: &str, to: usize, depth: u32, body: &str) -> Input {
+        let clients = &self.names[self.count..self.count + self.clients];
+        let asks = src == INIT || clients.iter().any(|client| client == src);
         self.lines
-            .write(src, &self.names[to], depth, body)
+            .write((src, asks), &self.names[to], depth, body)
             .map_or(Input::Begin, |line| Input::Line(line.into()))
     }
 
     /// The parts of services, with their names.
-    pub(crate) fn parts_of(services: &[&str], count: usize) -> Vec<(String, Part)> {
+    pub(crate) fn parts_of(services: &[&str], nodes: &[String]) -> Vec<(String, Part)> {
         let mut all = Vec::new();
         for service in services {
             match *service {
@@ -108,7 +127,10 @@ impl Shared {
                 "seq-kv" => {
                     all.push((service.to_string(), Part::Master));
                     all.extend(
-                        (0..count).map(|node| (format!("{service}/n{}", node + 1), Part::Follower(node))),
+                        nodes
+                            .iter()
+                            .zip(0..)
+                            .map(|(name, at)| (format!("{service}/{name}"), Part::Follower(at))),
                     );
                 }
                 "lww-kv" => all.extend((0..REPLICAS).map(|replica| {
@@ -184,10 +206,19 @@ impl ProgramModel {
             State::Killed(root) => Arc::clone(root),
             _ => Arc::new(Root::first(node)),
         };
-        let made = match &before {
-            Some(_) => self.shared.nodes.step(node, before.as_ref(), input),
-            None => self.shared.nodes.step_of(&root, None, input),
-        };
+        let nodes = &self.shared.nodes;
+        let (mut made, mut killed) = (None, false);
+        if let State::Doomed(_, writes) = state {
+            let cut = nodes.step(node, before.as_ref(), Input::Cut(Box::new(input.clone()), *writes));
+            cut.iter().for_each(|cut| bill::tell(cut.digest(), START));
+            // Where it writes less often than that, nothing kills it.
+            killed = cut.as_ref().is_some_and(|cut| cut.answer().is_killed());
+            made = cut.filter(|_| killed);
+        }
+        made = made.or_else(|| match &before {
+            Some(_) => nodes.step(node, before.as_ref(), input),
+            None => nodes.step_of(&root, None, input),
+        });
         let Some(local) = made else {
             *state = State::Lost;
             return;
@@ -206,6 +237,11 @@ impl ProgramModel {
                 Ok(None) => {}
                 Err(what) => guard::raise(what),
             }
+        }
+        if killed {
+            *state = State::Node(local);
+            ctx.crash("killed within a step");
+            return;
         }
         match (waited, answer.wakes) {
             (false, true) => ctx.set_timer(CLOCK, Msg::Clock),
@@ -228,10 +264,10 @@ impl ProgramModel {
             src if src == self.name(me) => None,
             src => Some(self.find(src).ok_or_else(|| wrong("a message in the name of nobody who is there"))?),
         };
-        if to == INIT {
+        let to = to.as_str();
+        if to == INIT && self.find(to).is_none() {
             return Ok(None);
         }
-        let to = to.as_str();
         let to = self.find(to).ok_or_else(|| match SERVICES.contains(&to) {
             true => wrong(&format!(
                 "to the service '{to}', which the scenario's [workload] does not name under 'services'"
@@ -343,7 +379,7 @@ impl ProgramModel {
         let locals: Option<Vec<Arc<Local>>> = nodes
             .iter()
             .map(|&node| match view.state(node) {
-                Some(State::Node(local)) => Some(Arc::clone(local)),
+                Some(State::Node(local) | State::Doomed(local, _)) => Some(Arc::clone(local)),
                 _ => None,
             })
             .collect();
@@ -373,9 +409,10 @@ impl ProgramModel {
         let operation = serde_json::from_str(text).ok().as_ref().and_then(Operation::from_value)?;
         let body = self.shared.workload.request(&operation).ok()?;
         let mut book = book.clone();
+        // Each client talks to one node, unless the operation says to which.
+        let named = operation.to.as_deref().and_then(|name| self.find(name)).and_then(|to| self.node(to));
         book.invoke(process, operation);
-        // Each client talks to one node.
-        let to = self.shared.actors[usize::from(process) % self.shared.count];
+        let to = self.shared.actors[named.unwrap_or(usize::from(process) % self.shared.count)];
         ctx.send(to, Msg::Body(body.to_string().into()));
         Some(book)
     }
@@ -439,11 +476,16 @@ impl Model for ProgramModel {
 
     fn deliver(&self, state: &mut State, msg: &Msg, ctx: &mut Ctx<'_, Msg>) {
         match (&*state, msg) {
-            (State::Node(local), Msg::Clock) => {
+            (State::Node(local), Msg::Doom(writes)) => *state = State::Doomed(Arc::clone(local), *writes),
+            (State::Node(local) | State::Doomed(local, _), Msg::Clock) => {
                 let local = Arc::clone(local);
                 self.step(state, Some(local), Input::Clock, ctx);
             }
-            (State::Node(local), Msg::Body(body)) => {
+            (State::Node(local) | State::Doomed(local, _), Msg::Until(time)) => {
+                let local = Arc::clone(local);
+                self.step(state, Some(local), Input::Until(*time), ctx);
+            }
+            (State::Node(local) | State::Doomed(local, _), Msg::Body(body)) => {
                 let local = Arc::clone(local);
                 let place = self.place(ctx.me()).unwrap_or_default();
                 let input = self.shared.input(self.name(ctx.sender()), place, local.depth(), body);
@@ -462,6 +504,14 @@ impl Model for ProgramModel {
                 let book = Arc::clone(book);
                 let next = self.process(ctx.me()).and_then(|process| self.invoke(&book, process, text, ctx));
                 *state = State::Clients(next.map_or(book, Arc::new));
+            }
+            (State::Clients(book), Msg::GiveUp) => {
+                let mut next = Book::clone(book);
+                if let Some(process) = self.process(ctx.me()).filter(|&process| next.open(process).is_some())
+                {
+                    next.end(process, Outcome::Unknown("the client gave up".into()));
+                    *state = State::Clients(Arc::new(next));
+                }
             }
             (State::Clients(book), Msg::Body(body)) => {
                 let next = self.process(ctx.me()).and_then(|process| self.answered(book, process, body));
@@ -514,6 +564,9 @@ impl Logs<State, Msg> for ProgramModel {
         };
         match msg {
             Msg::Clock => "clock".to_owned(),
+            Msg::Until(_) => "clock_to".to_owned(),
+            Msg::GiveUp => GIVE_UP.to_owned(),
+            Msg::Doom(_) => "kill".to_owned(),
             Msg::Gossip(_) => "gossip".to_owned(),
             Msg::Body(body) => named(body, "type"),
             Msg::Invoke(text) => named(text, "f"),
@@ -523,6 +576,9 @@ impl Logs<State, Msg> for ProgramModel {
     fn payload(&self, msg: &Msg, _: &Names) -> String {
         match msg {
             Msg::Clock => "clock".to_owned(),
+            Msg::Until(time) => json!({ "clock": time }).to_string(),
+            Msg::GiveUp => json!({ "f": GIVE_UP }).to_string(),
+            Msg::Doom(writes) => json!({ "kill_after_writes": writes }).to_string(),
             Msg::Gossip(other) => format!("gossip {}", other + 1),
             Msg::Body(text) | Msg::Invoke(text) => text.to_string(),
         }
@@ -531,6 +587,16 @@ impl Logs<State, Msg> for ProgramModel {
     fn external(&self, message: ExternalMessage<'_>, _: &mut Names) -> Result<Msg, String> {
         let value: Value =
             serde_json::from_str(message.payload).map_err(|error| format!("no operation: {error}"))?;
+        if let Some(time) = value.get("clock").and_then(Value::as_u64) {
+            return Ok(Msg::Until(time));
+        }
+        if let Some(writes) = value.get("kill_after_writes").and_then(Value::as_u64) {
+            let writes = u8::try_from(writes).ok().filter(|writes| *writes > 0);
+            return writes.map(Msg::Doom).ok_or_else(|| "'kill_after_writes' is from 1 to 255".to_owned());
+        }
+        if value.get("f").and_then(Value::as_str) == Some(GIVE_UP) {
+            return Ok(Msg::GiveUp);
+        }
         let operation = Operation::from_value(&value).ok_or("an operation has 'f', 'id' and 'value'")?;
         self.shared.workload.request(&operation)?;
         Ok(Msg::Invoke(operation.to_value().to_string().into()))
@@ -553,7 +619,7 @@ impl Logs<State, Msg> for ProgramModel {
                 json!({ "killed": root.incarnation, "files": root.disk.0.keys().collect::<Vec<_>>() })
             }
             State::Service(Served(service)) => service.describe(),
-            State::Node(local) => {
+            State::Node(local) | State::Doomed(local, _) => {
                 let answer = local.answer();
                 let mut told = json!({ "inputs": local.depth(), "clock_seconds": answer.clock as f64 / 1e9, "wrote": answer.lines });
                 // What it says to people is what people look for first.
@@ -582,6 +648,9 @@ impl Runtime<State, Msg> for ProgramModel {
             (State::Clients(book), Msg::Invoke(_)) => {
                 self.process(actor).is_some_and(|process| book.open(process).is_none())
             }
+            (State::Clients(book), Msg::GiveUp) => {
+                self.process(actor).is_some_and(|process| book.open(process).is_some())
+            }
             _ => true,
         }
     }
@@ -600,7 +669,7 @@ impl Runtime<State, Msg> for ProgramModel {
 
     fn recovered(&self, _: ActorId, failed: &State) -> Option<State> {
         match failed {
-            State::Node(local) => {
+            State::Node(local) | State::Doomed(local, _) => {
                 let root = self.shared.nodes.killed(local, self.shared.keeps);
                 Some(root.map_or(State::Lost, |root| {
                     bill::tell(root.digest(), START);
@@ -615,7 +684,9 @@ impl Runtime<State, Msg> for ProgramModel {
     fn duplicates(&self, msg: &Msg) -> Duplicates {
         match msg {
             Msg::Body(_) => Duplicates::Any,
-            Msg::Invoke(_) | Msg::Clock | Msg::Gossip(_) => Duplicates::Never,
+            Msg::Invoke(_) | Msg::Clock | Msg::Until(_) | Msg::GiveUp | Msg::Doom(_) | Msg::Gossip(_) => {
+                Duplicates::Never
+            }
         }
     }
 }
@@ -624,6 +695,15 @@ impl demi_replay::Workload<State, Msg> for ProgramModel {
     fn client_message(&self, n: u64, choice: u64, _: &Names) -> Option<Proposal<Msg>> {
         let clients = &self.shared.actors[self.shared.count..self.shared.count + self.shared.clients];
         let to = clients[(n % clients.len() as u64) as usize];
+        if self.shared.dooms && (choice >> 40).is_multiple_of(DOOMS) {
+            let node = self.shared.actors[((choice >> 44) % self.shared.count as u64) as usize];
+            // The first writes of a step say most.
+            return Some(Proposal::new(node, Msg::Doom(1 + (choice >> 52).trailing_zeros().min(7) as u8)));
+        }
+        // Which bits say so has nothing to do with the operation's.
+        if self.shared.gives_up && (choice >> 48).is_multiple_of(GIVES_UP) {
+            return Some(Proposal::new(to, Msg::GiveUp));
+        }
         // Numbers of requests begin at 1: that of the first message of all is 0.
         let operation = self.shared.workload.operation(n + 1, choice);
         Some(Proposal::new(to, Msg::Invoke(operation.to_value().to_string().into())))

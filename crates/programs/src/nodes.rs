@@ -4,6 +4,7 @@
 //! histories equally, so every history is executed once, whichever schedule comes to it. A process that has read a history waits in a
 //! pool, and goes on from there when a longer one is asked for.
 
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
@@ -26,8 +27,54 @@ pub enum Input {
     Line(Arc<str>),
     /// Its clock goes on.
     Clock,
+    /// Its clock goes on to a time, in nanoseconds since the start of the node, whatever it writes meanwhile.
+    Until(u64),
     /// Nothing: it begins, and does what it does by itself.
     Begin,
+    /// Another input, in which it is killed once it has written so often.
+    Cut(Box<Input>, u8),
+}
+
+impl Input {
+    /// The line that is read, if one is.
+    pub(crate) fn line(&self) -> Option<&str> {
+        match self {
+            Input::Line(text) => Some(text),
+            Input::Cut(input, _) => input.line(),
+            Input::Clock | Input::Until(_) | Input::Begin => None,
+        }
+    }
+
+    /// As bytes that tell all inputs apart.
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Input::Clock => bytes.push(0),
+            Input::Line(text) => {
+                bytes.push(1);
+                bytes.extend_from_slice(text.as_bytes());
+            }
+            Input::Begin => bytes.push(2),
+            Input::Until(time) => {
+                bytes.push(3);
+                bytes.extend_from_slice(&time.to_le_bytes());
+            }
+            Input::Cut(input, writes) => {
+                bytes.extend_from_slice(&[4, *writes]);
+                input.encode(bytes);
+            }
+        }
+    }
+
+    /// In words.
+    fn told(&self) -> String {
+        match self {
+            Input::Line(text) => text.to_string(),
+            Input::Clock => "its clock goes on".to_owned(),
+            Input::Until(time) => format!("its clock goes on to {} s", *time as f64 / 1e9),
+            Input::Begin => "its beginning".to_owned(),
+            Input::Cut(input, writes) => format!("{}, killed after {writes} writes", input.told()),
+        }
+    }
 }
 
 /// Where a process begins: with nothing, or with what a failed one left.
@@ -68,6 +115,12 @@ impl Root {
     /// A number for all of it: equal beginnings have the same.
     pub(crate) fn digest(&self) -> u128 {
         self.digest
+    }
+
+    /// The files that it begins with.
+    #[must_use]
+    pub fn files(&self) -> BTreeMap<&str, &[u8]> {
+        self.disk.files()
     }
 
     fn after(failed: &Arc<Local>, disk: Disk) -> Root {
@@ -295,9 +348,18 @@ impl Nodes {
         if self.fault.get().is_some() {
             return None;
         }
-        let read = self.process_at(&local.root, &local.path()).and_then(|process| {
-            let disk = process.disk()?;
-            self.places.put(local.digest, process);
+        let (root, path) = (&local.root, local.path());
+        let read = self.process_at(root, &path).and_then(|mut process| {
+            let mut disk = process.disk()?;
+            if process.shares_files() {
+                // What it has there may be another's.
+                self.places.part();
+                process = self.fed(root.node, &path, 0, self.begun(root)?)?;
+                disk = process.disk()?;
+            }
+            if local.answer.ended.is_none() {
+                self.places.put(local.digest, process);
+            }
             Ok(disk)
         });
         match read {
@@ -358,14 +420,7 @@ impl Nodes {
     fn digest(root: &Root, before: Option<&Arc<Local>>, input: &Input) -> u128 {
         let start = before.map_or(root.digest, |local| local.digest);
         let mut bytes = start.to_le_bytes().to_vec();
-        match input {
-            Input::Clock => bytes.push(0),
-            Input::Begin => bytes.push(2),
-            Input::Line(text) => {
-                bytes.push(1);
-                bytes.extend_from_slice(text.as_bytes());
-            }
-        }
+        input.encode(&mut bytes);
         xxh3_128(&bytes)
     }
 
@@ -409,6 +464,13 @@ impl Nodes {
         match input {
             Input::Line(text) => process.deliver(text),
             Input::Clock => process.pass_time(),
+            Input::Until(time) => process.pass_to(*time),
+            Input::Cut(input, writes) => {
+                process.kill_after(u64::from(*writes))?;
+                let answer = self.made(process, input)?;
+                process.kill_after(0)?;
+                Ok(answer)
+            }
             Input::Begin => process.begun(),
         }
     }
@@ -459,11 +521,6 @@ impl Nodes {
         first: &Answer,
         second: &Answer,
     ) -> ProgramError {
-        let input = match input {
-            Input::Line(text) => text.to_string(),
-            Input::Clock => "its clock goes on".to_owned(),
-            Input::Begin => "its beginning".to_owned(),
-        };
         let told = |answer: &Answer| {
             format!(
                 "{:?} at {} ns{}",
@@ -475,7 +532,7 @@ impl Nodes {
         ProgramError::Differs {
             node: self.names[node].clone(),
             step,
-            input,
+            input: input.told(),
             first: told(first),
             second: told(second),
         }

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,8 +47,8 @@ const NOISE: u64 = 64 << 20;
 const OUTPUT: u64 = 16 << 20;
 /// Bytes of files that a node may have when it is killed.
 const DISK: u64 = 256 << 20;
-/// The shim's descriptors are above all that a program opens.
-const HIGH: u32 = 700;
+/// Folders that lie in each other, at most.
+const FOLDERS: u32 = 64;
 /// How long a report is waited for before `/proc` is asked.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// How long is read that is known to come.
@@ -56,11 +56,13 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// How long a program may take to begin.
 const BEGIN: Duration = Duration::from_secs(20);
 
-/// What the shim is told: to go on, to make a copy of the process, to look at its input, or to leave out a thread that sleeps in the kernel.
+/// What the shim is told: to go on, to make a copy of the process, to look at its input, to leave out a thread that sleeps in the kernel, or to kill
+/// the process when it has written so often.
 const GO: u64 = 0;
 const COPY: u64 = 1;
 const LOOK: u64 = 2;
 const PASS: u64 = 3;
+const KILL: u64 = 4;
 
 const POLLER: u32 = 2;
 const FORKED: u32 = 4;
@@ -74,6 +76,14 @@ const TRIED: u32 = 256;
 /// Files that a process left, by their path within its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disk(pub(crate) BTreeMap<String, Vec<u8>>);
+
+impl Disk {
+    /// The files, by path; folders end in a slash.
+    #[must_use]
+    pub fn files(&self) -> BTreeMap<&str, &[u8]> {
+        self.0.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).collect()
+    }
+}
 
 /// How a program is run.
 #[derive(Clone, Debug)]
@@ -92,6 +102,8 @@ pub struct Launch {
     pub limit: u64,
     /// Nanoseconds of the clock that a poll of a program that polls takes.
     pub quantum: u64,
+    /// Whether a kill is a loss of power: of the files only what was synced is left.
+    pub synced: bool,
 }
 
 /// What a process does in one step.
@@ -107,6 +119,13 @@ pub struct Answer {
     pub ended: Option<String>,
     /// What it wrote to standard error meanwhile. That is for people: answers that differ in it are equal.
     pub stderr: Arc<str>,
+}
+
+impl Answer {
+    /// Whether it was killed.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.ended.as_ref().is_some_and(|how| how.starts_with("signal: 9"))
+    }
 }
 
 impl PartialEq for Answer {
@@ -232,9 +251,17 @@ impl Home {
         }
     }
 
-    /// Whether nothing was written to the working folder.
+    /// The folder in which the shim keeps what was synced.
+    fn kept(&self) -> PathBuf {
+        self.folder.path().join("kept")
+    }
+
+    /// Whether nothing was written to the working folder, nor synced there.
     fn is_empty(&self) -> bool {
-        std::fs::read_dir(self.folder.path().join("work")).is_ok_and(|mut all| all.next().is_none())
+        let count = |folder: &Path| std::fs::read_dir(folder).map(Iterator::count);
+        // The shim keeps the entries of the folder as the process found it.
+        let synced = count(&self.kept()).unwrap_or_default();
+        count(&self.folder.path().join("work")).is_ok_and(|count| count == 0) && synced <= 1
     }
 }
 
@@ -303,6 +330,10 @@ impl Process {
         });
         let (written, errors) = home.errors().map_err(io)?;
         write_files(&work, disk).map_err(io)?;
+        let kept = home.kept();
+        if launch.synced {
+            std::fs::create_dir(&kept).map_err(io)?;
+        }
         let command = seeded(launch.command.clone(), seed);
         let (program, arguments) = command.split_first().ok_or_else(|| failed("no program".into()))?;
         let mut child = Command::new(program)
@@ -315,6 +346,7 @@ impl Process {
             .env("DEMI_SHIM_CLOCK", clock.to_string())
             .env("DEMI_SHIM_MEMORY", launch.memory.to_string())
             .env("DEMI_SHIM_CPU", CPU.fetch_add(1, Ordering::Relaxed).to_string())
+            .envs(launch.synced.then_some(("DEMI_SHIM_KEPT", &kept)))
             .current_dir(&work)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -358,11 +390,11 @@ impl Process {
         Ok(process)
     }
 
-    /// A second process in the same state, made without a start. Nothing where that cannot be done: the program has several threads, has written
-    /// files, or holds descriptors that both would share.
+    /// A second process in the same state, made without a start. Nothing where that cannot be done: the program has written files, or holds
+    /// descriptors or memory that both would share.
     pub fn copy(&mut self) -> Option<Process> {
         let at_rest = self.ended.is_none() && self.lines.is_empty() && self.partial.is_empty();
-        if !at_rest || self.report.threads != 1 || !self.home.is_empty() || !is_plain(self.child.id()) {
+        if !at_rest || !self.home.is_empty() || !is_plain(self.child.id(), self.report.threads as usize) {
             return None;
         }
         let (input, stdin) = std::io::pipe().ok()?;
@@ -383,7 +415,7 @@ impl Process {
             return None;
         };
         control.set_read_timeout(Some(MOMENT)).ok()?;
-        Some(Process {
+        let mut made = Process {
             child,
             stdin,
             stdout,
@@ -398,11 +430,20 @@ impl Process {
             errors,
             read: 0,
             home: Arc::clone(&self.home),
-        })
+        };
+        // It says when all of its threads are there.
+        made.told_once()?;
+        Some(made)
     }
 
     /// The number of the copy that it was told to make. It is at rest, so it says nothing else.
     fn copied(&mut self) -> Option<Pid> {
+        let told = self.told_once()?;
+        i32::try_from(told.clock.cast_signed()).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw)
+    }
+
+    /// The next thing that a process says which is at rest.
+    fn told_once(&mut self) -> Option<Report> {
         let mut bytes = [0; Report::BYTES];
         let (mut at, began) = (0, Instant::now());
         while at < bytes.len() {
@@ -418,10 +459,7 @@ impl Process {
                 Err(_) => return None,
             }
         }
-        i32::try_from(Report::read(&bytes).clock.cast_signed())
-            .ok()
-            .filter(|pid| *pid > 0)
-            .and_then(Pid::from_raw)
+        Some(Report::read(&bytes))
     }
 
     /// Whether it has files that a copy of it, or that of which it is a copy, can see too. What it did since it was last asked cannot be relied
@@ -431,12 +469,20 @@ impl Process {
         self.home.shared.load(Ordering::Relaxed) && !self.home.is_empty()
     }
 
-    /// The files in its folder.
-    pub(crate) fn disk(&self) -> Result<Disk, ProgramError> {
+    /// The files that are left when it is killed: all that are in its folder, or what of them was synced.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are too large.
+    pub fn disk(&self) -> Result<Disk, ProgramError> {
         let mut disk = Disk::default();
         let (root, mut left) = (self.home.folder.path().join("work"), DISK);
-        read_files(&root, &root, &mut disk, &mut left)
-            .map_err(|error| self.fault(Fault::Disk(error.to_string())))?;
+        let read = match self.launch.synced {
+            true => std::fs::metadata(&root).and_then(|about| {
+                read_synced(&self.home.kept(), (about.ino(), String::new()), &mut disk, &mut left, 0)
+            }),
+            false => read_files(&root, &root, &mut disk, &mut left),
+        };
+        read.map_err(|error| self.fault(Fault::Disk(error.to_string())))?;
         Ok(disk)
     }
 
@@ -479,6 +525,14 @@ impl Process {
         self.write(format!("{line}\n").as_bytes())?;
         self.look()?;
         self.answer()
+    }
+
+    /// Has it be killed once it has written so often to its output or its files; with 0 it is not.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    pub fn kill_after(&mut self, writes: u64) -> Result<(), ProgramError> {
+        self.told([KILL, writes, 0, 0])
     }
 
     /// Has it look at its input, until it is at rest.
@@ -531,6 +585,21 @@ impl Process {
         // Nothing in that time: it is not asked again before it has read something.
         answer.wakes &= !silent;
         Ok(answer)
+    }
+
+    /// Lets its clock go on to a time, whatever it writes meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Process::deliver`].
+    pub fn pass_to(&mut self, end: u64) -> Result<Answer, ProgramError> {
+        while self.ended.is_none() && self.report.clock < end {
+            // Where it does nothing by itself before that, it only shows the new time to who asks.
+            let next = self.next_time().filter(|next| *next <= end);
+            let noted = self.report.number;
+            self.order(next.unwrap_or(end), end)?;
+            self.rest(noted, self.launch.step)?;
+        }
+        self.answer()
     }
 
     /// The time at which it does something next.
@@ -750,13 +819,53 @@ fn read_files(root: &Path, folder: &Path, disk: &mut Disk, left: &mut u64) -> st
             disk.0.insert(format!("{name}/"), Vec::new());
             read_files(root, &path, disk, left)?;
         } else if about.is_file() {
-            *left = left.checked_sub(about.len()).ok_or_else(|| {
-                std::io::Error::other(format!("it has more than {} MiB of files", DISK >> 20))
-            })?;
+            *left = left.checked_sub(about.len()).ok_or_else(too_large)?;
             disk.0.insert(name, std::fs::read(&path)?);
         }
     }
     Ok(())
+}
+
+/// Reads what was synced of a folder, from what the shim kept: the names that the folder had when it was last synced, and of each file what it had in
+/// it when that was. A file that never was is empty.
+fn read_synced(
+    kept: &Path,
+    (number, name): (u64, String),
+    disk: &mut Disk,
+    left: &mut u64,
+    depth: u32,
+) -> std::io::Result<()> {
+    let there = |what: &str| match std::fs::read(kept.join(what)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    };
+    let entries = there(&format!("{number}.dir"))?;
+    for entry in entries.split(|&byte| byte == 0).filter(|entry| !entry.is_empty()) {
+        let text = String::from_utf8_lossy(entry);
+        let mut words = text.splitn(3, ' ');
+        let (Some(kind), Some(Ok(inner)), Some(own)) =
+            (words.next(), words.next().map(str::parse::<u64>), words.next())
+        else {
+            continue;
+        };
+        let path = format!("{name}{own}");
+        if kind == "d" {
+            disk.0.insert(format!("{path}/"), Vec::new());
+            // Folders that were renamed while this one was not synced may seem to lie in each other.
+            if depth < FOLDERS {
+                read_synced(kept, (inner, format!("{path}/")), disk, left, depth + 1)?;
+            }
+        } else {
+            let bytes = there(&format!("{inner}.data"))?;
+            *left = left.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
+            disk.0.insert(path, bytes);
+        }
+    }
+    Ok(())
+}
+
+fn too_large() -> std::io::Error {
+    std::io::Error::other(format!("it has more than {} MiB of files", DISK >> 20))
 }
 
 /// Writes files as they were read.
@@ -787,25 +896,45 @@ fn nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
     Ok(fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// Whether a process has one thread besides the shim's, and nothing open that a copy would share with it: files have one place of reading and
-/// writing for both.
-fn is_plain(pid: u32) -> bool {
+/// Whether a process has these threads and the shim's, and nothing open that a copy would share with it: files have one place of reading and writing
+/// for both, and memory may be shared too. Counters, pipes between its own threads and lists of what they wait for are made anew in a copy.
+fn is_plain(pid: u32, threads: usize) -> bool {
     let plain = || -> Option<bool> {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.count();
+        let own = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.count();
+        let mut pipes: BTreeMap<String, (u32, u32)> = BTreeMap::new();
         for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).ok()? {
             let entry = entry.ok()?;
             let number: u32 = entry.file_name().to_str()?.parse().ok()?;
             let target = std::fs::read_link(entry.path()).ok()?;
             let name = target.to_string_lossy();
-            let own = number < 3 || number >= HIGH && name.starts_with("socket:") || name == "/dev/null";
-            let apart = own || name.starts_with('/') && is_read_to_its_end(pid, number, &target)?;
+            if number >= 3 && name.starts_with("pipe:") {
+                let (read, written) = pipes.entry(name.into_owned()).or_default();
+                *(if flags_of(pid, number)? & 3 == 0 { read } else { written }) += 1;
+                continue;
+            }
+            let own = number < 3 || name == "/dev/null";
+            // The shim knows which sockets are connected with each other.
+            let anew = ["anon_inode:[eventfd]", "anon_inode:[eventpoll]"].contains(&&*name)
+                || name.starts_with("socket:");
+            let apart = own || anew || name.starts_with('/') && is_read_to_its_end(pid, number, &target)?;
             if !apart {
                 return Some(false);
             }
         }
-        Some(threads == 2)
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        let shared = maps
+            .lines()
+            .any(|line| line.split(' ').nth(1).is_some_and(|may| may.ends_with('s') && may.contains('w')));
+        Some(!shared && own == threads + 1 && pipes.values().all(|ends| *ends == (1, 1)))
     };
     plain().unwrap_or(false)
+}
+
+/// How a descriptor was opened.
+fn flags_of(pid: u32, descriptor: u32) -> Option<u64> {
+    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    u64::from_str_radix(line.trim(), 8).ok()
 }
 
 /// Whether a file is only read, and was read to its end.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use demi_replay::{Names, Registry, Simulator, Visitor};
 use demi_schemas::summary::ProgramWork;
-use demi_schemas::{ChildModel, NetworkRule, Scenario, ScenarioError};
+use demi_schemas::{ChildModel, NetworkRule, ProgramNodes, Scenario, ScenarioError};
 
 use crate::lines::Lines;
 use crate::model::{ProgramModel, Shared};
@@ -51,11 +51,13 @@ impl<R> WithPrograms<R> {
 /// When there is no such program, or it cannot be scheduled.
 pub fn launches(spec: &ChildModel, scenario: &Scenario) -> Result<Vec<(String, Launch)>, String> {
     let settings = scenario.process.clone().unwrap_or_default();
-    let nodes = spec.nodes.unwrap_or(1).max(1);
-    (0..nodes)
-        .map(|node| {
+    let synced = disk(scenario)? == DiskLeft::Synced;
+    node_names(spec)?
+        .into_iter()
+        .zip(0_u64..)
+        .map(|(name, node)| {
             // Programs make identifiers of random numbers: two nodes must not make the same.
-            let seed = settings.seed.unwrap_or(1).wrapping_mul(1_000_003).wrapping_add(u64::from(node));
+            let seed = settings.seed.unwrap_or(1).wrapping_mul(1_000_003).wrapping_add(node);
             let launch = Launch {
                 command: resolve(&spec.command)?,
                 seed,
@@ -64,10 +66,45 @@ pub fn launches(spec: &ChildModel, scenario: &Scenario) -> Result<Vec<(String, L
                 outputs: settings.outputs.unwrap_or(256) as usize,
                 limit: u64::from(settings.clock_limit_seconds.unwrap_or(60)).saturating_mul(1_000_000_000),
                 quantum: u64::from(settings.clock_quantum_ms.unwrap_or(10).max(1)).saturating_mul(1_000_000),
+                synced,
             };
-            Ok((format!("n{}", node + 1), launch))
+            Ok((name, launch))
         })
         .collect()
+}
+
+/// What a node that is killed leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DiskLeft {
+    Everything,
+    Nothing,
+    /// What was synced.
+    Synced,
+}
+
+fn disk(scenario: &Scenario) -> Result<DiskLeft, String> {
+    match scenario.process.as_ref().and_then(|process| process.disk.as_deref()).unwrap_or("kept") {
+        "kept" => Ok(DiskLeft::Everything),
+        "none" => Ok(DiskLeft::Nothing),
+        "synced" => Ok(DiskLeft::Synced),
+        other => Err(format!("a 'disk' is kept, synced or none, not '{other}'")),
+    }
+}
+
+/// The names of the nodes.
+fn node_names(spec: &ChildModel) -> Result<Vec<String>, String> {
+    let names = spec.nodes.as_ref().map_or_else(|| vec!["n1".to_owned()], ProgramNodes::names);
+    distinct(&names)?;
+    Ok(names)
+}
+
+/// Two participants with one name could not be told apart.
+fn distinct(names: &[String]) -> Result<(), String> {
+    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+    match twice.map(|(_, name)| name).or_else(|| names.iter().find(|name| name.is_empty())) {
+        Some(name) => Err(format!("two nodes, clients or services have the name '{name}', or it is empty")),
+        None => Ok(()),
+    }
 }
 
 /// What the clients of a scenario do.
@@ -119,6 +156,28 @@ fn is_of_system(path: &Path) -> bool {
         })
 }
 
+/// Whether an answer may never come, though the program is right.
+fn gives_up(scenario: &Scenario) -> bool {
+    let faults = scenario.fuzz.as_ref();
+    scenario.network == NetworkRule::FifoLoss
+        || faults.is_some_and(|fuzz| {
+            fuzz.weight_crash > 0.0 || fuzz.weight_isolate > 0.0 || fuzz.weight_partition > 0.0
+        })
+}
+
+/// The names of the clients: those of the scenario, or as many as it says, or as many as nodes.
+fn client_names(scenario: &Scenario, nodes: usize) -> Vec<String> {
+    let workload = scenario.workload.as_ref();
+    match workload.and_then(|workload| workload.clients.as_ref()).filter(|named| !named.is_empty()) {
+        Some(named) => named.clone(),
+        None => {
+            let count =
+                workload.and_then(|workload| workload.processes).map_or(nodes, |count| count as usize);
+            (1..=count.clamp(1, 1000)).map(|client| format!("c{client}")).collect()
+        }
+    }
+}
+
 /// The model of a scenario that runs a program on these nodes.
 pub(crate) fn model(
     spec: &ChildModel,
@@ -127,9 +186,9 @@ pub(crate) fn model(
     names: &mut Names,
 ) -> Result<ProgramModel, String> {
     let workload = workload(scenario)?;
-    let count = spec.nodes.unwrap_or(1).max(1) as usize;
-    let processes = scenario.workload.as_ref().and_then(|workload| workload.processes);
-    let clients = processes.unwrap_or(count as u32).clamp(1, 1000);
+    let node_names = node_names(spec)?;
+    let count = node_names.len();
+    let clients = client_names(scenario, count);
     let lines = Lines::new(scenario.lines.as_ref())?;
     if let Some(name) = lines.lacks(workload.operations()) {
         return Err(format!(
@@ -137,32 +196,30 @@ pub(crate) fn model(
             workload.name()
         ));
     }
-    let parts = Shared::parts_of(&services(spec, scenario)?, count);
-    let all: Vec<String> = (1..=count)
-        .map(|node| format!("n{node}"))
-        .chain((1..=clients).map(|client| format!("c{client}")))
-        .chain(parts.iter().map(|(name, _)| name.clone()))
-        .collect();
+    let parts = Shared::parts_of(&services(spec, scenario)?, &node_names);
+    let all: Vec<String> =
+        node_names.iter().chain(&clients).chain(parts.iter().map(|(name, _)| name)).cloned().collect();
+    distinct(&all)?;
     let actors = all.iter().map(|name| names.id(name)).collect();
     let seconds = scenario.workload.as_ref().and_then(|workload| workload.settle_seconds).unwrap_or(SETTLE);
-    let disk = scenario.process.as_ref().and_then(|process| process.disk.as_deref()).unwrap_or("kept");
-    let keeps = match disk {
-        "kept" => true,
-        "none" => false,
-        other => return Err(format!("a 'disk' is kept or none, not '{other}'")),
-    };
+    let keeps = disk(scenario)? != DiskLeft::Nothing;
     let shared = Shared {
         nodes: Arc::clone(nodes),
         workload,
         actors,
         names: all,
         count,
-        clients: clients as usize,
+        clients: clients.len(),
         lines,
         parts: parts.into_iter().map(|(_, part)| part).collect(),
         loses: scenario.network == NetworkRule::FifoLoss,
         settle: u64::from(seconds).saturating_mul(1_000_000_000),
         keeps,
+        gives_up: gives_up(scenario),
+        dooms: scenario
+            .fuzz
+            .as_ref()
+            .is_some_and(|fuzz| fuzz.weight_crash > 0.0 && fuzz.weight_restart > 0.0),
         settled: Mutex::default(),
     };
     Ok(ProgramModel::new(shared))

@@ -106,7 +106,7 @@ impl Settling<'_> {
         let mut answered: FxHashSet<(usize, String, u64)> = FxHashSet::default();
         for (node, local) in self.locals.iter().enumerate() {
             for one in local.whole() {
-                let Input::Line(line) = one.input() else { continue };
+                let Some(line) = one.input().line() else { continue };
                 let Some((src, _, body)) = self.parts(line) else { continue };
                 if let Some(id) = body.get("in_reply_to").and_then(Value::as_u64) {
                     answered.insert((node, src.clone(), id));
@@ -214,7 +214,7 @@ impl Settling<'_> {
     /// What every node reads.
     fn read(&mut self, id: u64) -> Option<Vec<Value>> {
         let f = self.shared.workload.final_read()?;
-        let operation = Operation { id, f: f.to_owned(), value: Value::Null };
+        let operation = Operation { id, f: f.to_owned(), value: Value::Null, to: None };
         let body = self.shared.workload.request(&operation).ok()?.to_string();
         for node in 0..self.locals.len() {
             self.asked[node] = Some((id, None));

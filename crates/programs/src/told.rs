@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use demi_common::text::shell_words;
 use demi_replay::replay::{ReplayOptions, watched};
-use demi_replay::{Names, Simulator};
+use demi_replay::{Model, Names, Simulator};
 use demi_schemas::{Scenario, Schedule};
 use rustc_hash::FxHashMap;
 
@@ -49,14 +49,14 @@ impl Told {
         let model = model(spec, scenario, &processes, &mut names)?;
         let mut simulator = Simulator::new(model, names, scenario).map_err(|error| error.to_string())?;
         let actors: Vec<_> = nodes.iter().filter_map(|name| simulator.names().find(name)).collect();
-        let clients = simulator.names().find("c1");
+        let clients = simulator.model().actors().get(nodes.len()).copied();
         let mut seen: FxHashMap<usize, u128> = FxHashMap::default();
         let mut told = Told { command, taken: Vec::new(), nodes: nodes.clone(), book: Arc::default() };
         let options = ReplayOptions { rule: scenario.network, strict: true, interval: 1 };
         let mut take = |sim: &Simulator<ProgramModel>, world: &demi_replay::World<ProgramModel>| {
             let view = sim.view(world);
             for (place, &actor) in actors.iter().enumerate() {
-                let Some(State::Node(local)) = view.state(actor) else { continue };
+                let Some(State::Node(local) | State::Doomed(local, _)) = view.state(actor) else { continue };
                 let last = seen.insert(place, local.digest());
                 if last != Some(local.digest()) {
                     told.taken.extend(new_of(&nodes[place], local, last));
@@ -104,12 +104,17 @@ impl Told {
             if taken.began {
                 let _ = writeln!(text, "restart {}", taken.node);
             }
-            let _ = match &taken.input {
+            // Nobody kills a process at one of its writes from outside.
+            let whole = match &taken.input {
+                Input::Cut(input, _) => &**input,
+                input => input,
+            };
+            let _ = match whole {
                 Input::Begin => Ok(()),
                 Input::Line(line) => {
                     writeln!(text, "tell {} {}", taken.node, shell_words(&[line.to_string()]))
                 }
-                Input::Clock => {
+                Input::Clock | Input::Until(_) | Input::Cut(..) => {
                     writeln!(text, "sleep {:.3} # the clock of {}", taken.passed as f64 / 1e9, taken.node)
                 }
             };

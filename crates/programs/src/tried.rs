@@ -68,7 +68,7 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
     let (mut times, mut starts) = (Vec::new(), Vec::new());
     for (name, launch) in &launches {
         let body = json!({ "type": "init", "msg_id": 0, "node_id": name, "node_ids": names });
-        let line = |src: &str, body: &serde_json::Value| talk.write(src, name, 0, &body.to_string());
+        let line = |src: &str, body: &serde_json::Value| talk.write((src, true), name, 0, &body.to_string());
         let mut lines: Vec<String> = line(INIT, &body).into_iter().collect();
         let all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         lines.extend(workload.bootstrap(&all).and_then(|body| line(INIT, &body)));
@@ -186,7 +186,7 @@ fn answered(services: &mut [(&str, Service)], answer: &Answer, talk: &Lines, nam
         };
         for sent in state.request(name, &message.body) {
             if let Sent::Answer { body, .. } = sent {
-                said.extend(talk.write(service, name, 0, &body.to_string()));
+                said.extend(talk.write((service, false), name, 0, &body.to_string()));
             }
         }
     }

@@ -171,7 +171,7 @@ impl Workload {
                 ("txn", Value::from(ops))
             }
         };
-        Operation { id, f: f.to_owned(), value }
+        Operation { id, f: f.to_owned(), value, to: None }
     }
 
     /// The body of a request.
@@ -228,6 +228,53 @@ impl Workload {
             }
             _ => return None,
         })
+    }
+
+    /// The operation that a request asks for: the way back from [`Workload::request`]. Nothing where it is none of this workload.
+    #[must_use]
+    pub fn asked(&self, body: &Value) -> Option<Operation> {
+        let field = |name: &str| body.get(name).cloned();
+        let f = body.get("type")?.as_str().filter(|f| self.operations().contains(f))?;
+        let id = body.get("msg_id")?.as_u64()?;
+        let value = match (self.kind, f) {
+            (Kind::Echo, _) => field("echo")?,
+            (Kind::Broadcast, "broadcast") => field("message")?,
+            (Kind::GSet, "add") => field("element")?,
+            (Kind::GCounter | Kind::PnCounter, "add") => field("delta")?,
+            (Kind::LinKv, "read") => json!([field("key")?, null]),
+            (Kind::LinKv, "write") => json!([field("key")?, field("value")?]),
+            (Kind::LinKv, "cas") => json!([field("key")?, [field("from")?, field("to")?]]),
+            (Kind::Kafka, "send") => json!([["send", field("key")?, field("msg")?]]),
+            (Kind::Kafka, "poll") => json!([["poll", field("offsets")?]]),
+            (Kind::Kafka, "commit_offsets") => field("offsets")?,
+            (Kind::Kafka, "list_committed_offsets") => field("keys")?,
+            (Kind::ListAppend | Kind::RwRegister, _) => field("txn")?,
+            _ => Value::Null,
+        };
+        let operation = Operation { id, f: f.to_owned(), value, to: None };
+        self.request(&operation).is_ok().then_some(operation)
+    }
+
+    /// The name of the topology that nodes were told, if it is one of those that there are.
+    #[must_use]
+    pub(crate) fn topology_of(&self, nodes: &[String], told: &Value) -> Option<&'static str> {
+        let sets = |topology: &Value| -> Option<Vec<Vec<String>>> {
+            let near = |node: &String| {
+                let near = topology.get(node)?.as_array()?;
+                let mut near: Vec<String> =
+                    near.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect();
+                near.sort_unstable();
+                Some(near)
+            };
+            nodes.iter().map(near).collect()
+        };
+        let told = sets(told)?;
+        (0..TOPOLOGIES.len()).map(|topology| (topology, Workload { topology, ..self.clone() })).find_map(
+            |(topology, with)| {
+                let body = with.bootstrap(nodes)?;
+                (sets(body.get("topology")?)? == told).then_some(TOPOLOGIES[topology])
+            },
+        )
     }
 
     /// What is left of an operation without each of its parts, with the part's name.

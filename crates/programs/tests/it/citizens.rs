@@ -29,6 +29,7 @@ pub(crate) fn launch(folder: &Path, text: &str) -> Arc<Launch> {
         outputs: 100,
         limit: 60 * SECOND,
         quantum: SECOND / 100,
+        synced: false,
     })
 }
 

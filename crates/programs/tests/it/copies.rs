@@ -60,10 +60,10 @@ fn what_copies_would_share_is_not_copied() {
     let read = "import sys, threading, os\n";
     let wait = "\nfor line in sys.stdin:\n    print(line.strip(), flush=True)";
     for (what, shared) in [
-        ("threads", "threading.Thread(target=threading.Event().wait, daemon=True).start()"),
         ("a file", "open('log', 'w').write('x')"),
         ("an open file", "log = open('/dev/full', 'w')"),
-        ("a pipe", "ends = os.pipe()"),
+        ("half a pipe", "ends = os.pipe(); os.close(ends[1])"),
+        ("memory", "import mmap; pages = mmap.mmap(-1, 4096)"),
         ("a file that is read", "log = open(sys.argv[0])"),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -71,6 +71,102 @@ fn what_copies_would_share_is_not_copied() {
         lines(&mut process, "a");
         assert!(process.copy().is_none(), "{what}");
         assert_eq!(lines(&mut process, "b"), [Arc::from("b")], "{what}");
+    }
+}
+
+/// Threads that wait for each other, for time and for descriptors: in a copy each goes on where it was, and neither sees what the other does.
+#[test]
+fn threads_go_on_in_copies() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+import os, queue, select, sys, threading, time
+work, done, local = queue.Queue(), queue.Queue(), threading.local()
+read, write = os.pipe()
+poll = select.epoll()
+poll.register(read, select.EPOLLIN)
+lock, count = threading.Condition(), [0]
+def worker():
+    local.seen = []
+    while True:
+        local.seen.append(work.get())
+        done.put(list(local.seen))
+def ticker():
+    while True:
+        time.sleep(1)
+        with lock:
+            count[0] += 1
+            lock.notify_all()
+def waiter():
+    with lock:
+        while True:
+            lock.wait()
+            print("tick", count[0], threading.get_native_id(), flush=True)
+def reader():
+    while True:
+        for fd, _ in poll.poll():
+            done.put(os.read(fd, 100).decode())
+for run in (worker, ticker, waiter, reader):
+    threading.Thread(target=run, daemon=True).start()
+for line in sys.stdin:
+    work.put(line.strip())
+    first = done.get()
+    os.write(write, line.strip().encode())
+    print(first, done.get(), time.time(), flush=True)
+"#;
+    let mut process = Process::start(&launch(folder.path(), text)).unwrap();
+    process.deliver("a").unwrap();
+    process.pass_time().unwrap();
+    let mut copies: Vec<Process> = (0..4).map(|_| process.copy().expect("a copy")).collect();
+    let mut again = copies[0].copy().expect("a copy of a copy");
+    for (n, copy) in copies.iter_mut().enumerate() {
+        let line = n.to_string();
+        assert!(lines(copy, &line)[0].starts_with(&format!("['a', '{n}'] {n} ")));
+        assert!(copy.pass_time().unwrap().lines[0].starts_with("tick 2 "));
+    }
+    let mut third = again.copy().expect("a copy of a copy of a copy");
+    let steps = |process: &mut Process| {
+        [process.deliver("b").unwrap(), process.pass_time().unwrap(), process.deliver("c").unwrap()]
+    };
+    let answers = steps(&mut process);
+    assert_eq!(steps(&mut again), answers);
+    drop(process);
+    assert_eq!(steps(&mut third), answers);
+}
+
+/// Programs in all languages that there are: a copy answers as that of which it is one.
+#[test]
+fn copies_answer_alike_in_every_language() {
+    let folder = tempfile::tempdir().unwrap();
+    let only = std::env::var("DEMI_ONLY").unwrap_or_default();
+    let all = crate::strangers::built(folder.path()).into_iter().chain(crate::strangers::of_maelstrom());
+    for (name, workload, command) in all.filter(|(name, ..)| name.contains(&only)) {
+        let scenario = crate::strangers::scenario(workload, &command);
+        let launches = demi_programs::launches(scenario.model.child().unwrap(), &scenario).unwrap();
+        let workload = demi_programs::Workload::new(scenario.workload.as_ref().unwrap()).unwrap();
+        let lines: Vec<String> = crate::strangers::requests(&workload, 12);
+        let mut process = Process::start(&Arc::new(launches[0].1.clone())).unwrap();
+        let mut copied = 0;
+        let mut copies: Vec<(usize, Process)> = Vec::new();
+        for (n, line) in lines.iter().enumerate() {
+            let answer = process.deliver(line).unwrap();
+            let rested = if n % 3 == 2 && answer.wakes { Some(process.pass_time().unwrap()) } else { None };
+            for (_, copy) in &mut copies {
+                assert_eq!(copy.deliver(line).unwrap(), answer, "{name}: {line}");
+                if let Some(rested) = &rested {
+                    assert_eq!(copy.pass_time().unwrap(), *rested, "{name} after {line}");
+                }
+            }
+            if n % 4 == 1 {
+                let from = copies.last_mut().map_or(&mut process, |(_, copy)| copy);
+                let copy = from.copy();
+                copied += usize::from(copy.is_some());
+                copies.extend(copy.map(|copy| (n, copy)));
+            }
+        }
+        println!("{name}: {copied} of 3 copies, {} threads", process.threads());
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 /// Whether some order of some of the operations, with all that ended, agrees with each and with time.
-fn brute_force(operations: &[Interval], value: &Value, done: &mut Vec<bool>) -> bool {
+pub(crate) fn brute_force(operations: &[Interval], value: &Value, done: &mut Vec<bool>) -> bool {
     if operations.iter().zip(done.iter()).all(|(one, done)| *done || one.end.is_none()) {
         return true;
     }

@@ -10,7 +10,7 @@ use demi_schemas::Scenario;
 use serde_json::{Value, json};
 
 /// A folder with the programs, those in C and Rust compiled.
-fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
+pub(crate) fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let all: [(&str, &str, &[&str]); 11] = [
         ("worker_threads.py", "lin-kv", &["python3"]),
@@ -49,7 +49,7 @@ fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
 }
 
 /// Programs of Maelstrom, as they are, where a folder with them is named.
-fn of_maelstrom() -> Vec<(&'static str, &'static str, Vec<String>)> {
+pub(crate) fn of_maelstrom() -> Vec<(&'static str, &'static str, Vec<String>)> {
     let demos = [
         ("python/echo.py", "echo"),
         ("python/broadcast.py", "broadcast"),
@@ -86,11 +86,27 @@ fn of_maelstrom() -> Vec<(&'static str, &'static str, Vec<String>)> {
         .collect()
 }
 
-fn scenario(workload: &str, command: &[String]) -> Scenario {
+pub(crate) fn scenario(workload: &str, command: &[String]) -> Scenario {
     let text = format!(
         "network = \"unordered\"\n[model]\ncommand = {command:?}\nnodes = 3\n[workload]\nname = {workload:?}\nprocesses = 3\n"
     );
     Scenario::parse(&text).unwrap()
+}
+
+/// The first lines of a node that is alone, and requests of clients.
+pub(crate) fn requests(workload: &Workload, count: u64) -> Vec<String> {
+    let line =
+        |src: &str, body: &Value| json!({ "id": 0, "src": src, "dest": "n1", "body": body }).to_string();
+    let names = ["n1".to_owned()];
+    let init = json!({ "type": "init", "msg_id": 0, "node_id": "n1", "node_ids": names });
+    let mut all = vec![line("c0", &init)];
+    all.extend(workload.bootstrap(&names).map(|body| line("c0", &body)));
+    let mut dice = Dice(7);
+    all.extend((1..=count).map(|id| {
+        let operation = workload.operation(id, dice.roll(1 << 30) as u64);
+        line("c1", &workload.request(&operation).unwrap())
+    }));
+    all
 }
 
 /// Numbers that look random.

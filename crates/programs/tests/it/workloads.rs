@@ -110,7 +110,7 @@ fn register(durable: bool) -> String {
     let (load, save) = if durable {
         (
             "values = json.load(open('values')) if os.path.exists('values') else {}",
-            "json.dump(values, open('values', 'w'))",
+            "json.dump(values, open('new', 'w')); os.rename('new', 'values')",
         )
     } else {
         ("values = {}", "pass")
