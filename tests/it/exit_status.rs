@@ -250,5 +250,24 @@ fn in_python(desk: &mut Desk) -> bool {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/python/examples/lock.py");
     desk.ends_with(0, "model check", &["model", "check", "--", "python3", &lock.display().to_string()]);
     desk.ends(1, 2, "model check -- true");
+    programs(desk);
     true
+}
+
+/// A program as it is, the log of one of its runs, and one that does something else.
+fn programs(desk: &mut Desk) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/programs");
+    let read = |name: &str| fs::read_to_string(examples.join(name)).unwrap();
+    let (program, scenario) = (read("register.py"), read("register.toml"));
+    fs::write(desk.at("log.jsonl"), read("register-log.jsonl")).unwrap();
+    let forgets = program.replacen("\"type\": \"replicate\"", "\"type\": \"told\"", 1);
+    for (name, program) in [("register", program.as_str()), ("changed", &forgets), ("ended", "")] {
+        fs::write(desk.at(&format!("{name}.py")), program).unwrap();
+        let scenario = scenario.replace("examples/programs/register.py", &format!("{name}.py"));
+        fs::write(desk.at(&format!("{name}.toml")), scenario).unwrap();
+    }
+    desk.ends(0, 2, "program check --scenario register.toml --requests 5");
+    desk.ends(1, 2, "program check --scenario ended.toml --requests 5");
+    desk.ends(0, 2, "program follow log.jsonl --scenario register.toml --out followed");
+    desk.ends(3, 2, "program follow log.jsonl --scenario changed.toml --out other");
 }
