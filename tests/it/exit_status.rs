@@ -269,5 +269,5 @@ fn programs(desk: &mut Desk) {
     desk.ends(0, 2, "program check --scenario register.toml --requests 5");
     desk.ends(1, 2, "program check --scenario ended.toml --requests 5");
     desk.ends(0, 2, "program follow log.jsonl --scenario register.toml --out followed");
-    desk.ends(3, 2, "program follow log.jsonl --scenario changed.toml --out other");
+    desk.ends(3, 2, "program follow log.jsonl --scenario changed.toml --out unlike");
 }

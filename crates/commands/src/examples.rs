@@ -60,6 +60,20 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("incident note", &[("incident note --store store B-1 'seen since 4.2'", "a remark that stays")]),
     ("incident open", &[("incident open --store store --system prod logs/", "an incident of these logs")]),
     ("incident priority", &[("incident priority --store store B-1 high", "how urgent it is")]),
+    (
+        "incident bundle",
+        &[(
+            "incident bundle B-17 --store store --out bug.tar.zst",
+            "writes what reproduces a bug as one file",
+        )],
+    ),
+    (
+        "incident import",
+        &[(
+            "incident import bug.tar.zst --store store",
+            "takes in what somebody else found, and runs nothing",
+        )],
+    ),
     ("incident purge", &[("incident purge --store store --system old", "forgets the incidents of a system")]),
     ("incident reopen", &[("incident reopen --store store B-1", "it is there again")]),
     (
