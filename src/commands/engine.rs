@@ -56,10 +56,6 @@ pub enum SqlDialect {
 
 /// Which engine finds a causal past, and within which limits.
 #[derive(clap::Args, Clone, Debug)]
-#[cfg_attr(
-    not(feature = "plans"),
-    expect(dead_code, reason = "a build without plans knows the arguments, to say so")
-)]
 pub struct EngineArgs {
     /// The engine that finds the causal past in the store's tables of lineage: local, duckdb, datafusion, spark or spark:MASTER. All but local run in the Python
     /// that DEMI_PYTHON names [default: python3].
