@@ -339,11 +339,7 @@ fn findings_of(
     fs::create_dir_all(&data)?;
     move_to(&result, &data.join(&name))?;
     findings.outputs.push(Output { name: name.clone(), digest: String::new() });
-    for file in ["schedule.jsonl", "certificate.json", "summary.json", "trace.md", "shiviz.log"] {
-        if let Ok(bytes) = fs::read(data.join(&name).join(file)) {
-            findings.outputs.push(Output { name: format!("{name}/{file}"), digest: hex_of(&[&bytes]) });
-        }
-    }
+    findings.outputs.extend(crate::work::files_of(&data.join(&name)));
     if let Ok(bytes) = fs::read(stage.path().join(PAGE)) {
         let name = format!("report-{key}/{PAGE}");
         durable::write(&data.join(&name), &bytes)?;

@@ -419,12 +419,7 @@ impl<O: Objects> Attempt<'_, O> {
         Ok(match self.page(data, result, Some(execution), &named) {
             Ok(page) => {
                 findings.outputs.push(page);
-                for file in ["schedule.jsonl", "certificate.json", "summary.json", "trace.md", "shiviz.log"] {
-                    if let Ok(bytes) = fs::read(result.join(file)) {
-                        let name = format!("{}/{file}", name_of(result));
-                        findings.outputs.push(Output { name, digest: hex_of(&[&bytes]) });
-                    }
-                }
+                findings.outputs.extend(files_of(result));
                 findings.outputs.extend(self.tests(data, result, &named));
                 Stop::Done(Outcome::Minimized, Box::new(findings))
             }
@@ -690,6 +685,16 @@ fn name_of(folder: &Path) -> String {
 
 fn folder_output(folder: &Path) -> Output {
     Output { name: name_of(folder), digest: String::new() }
+}
+
+/// The files of a result that are published by themselves.
+pub(crate) fn files_of(result: &Path) -> Vec<Output> {
+    let files = ["schedule.jsonl", "certificate.json", "summary.json", "trace.md", "shiviz.log"];
+    let of = |file: &str| {
+        let digest = hex_of(&[&fs::read(result.join(file)).ok()?]);
+        Some(Output { name: format!("{}/{file}", name_of(result)), digest })
+    };
+    files.into_iter().filter_map(of).collect()
 }
 
 fn words(words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<OsString> {

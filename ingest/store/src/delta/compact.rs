@@ -18,7 +18,7 @@ use parquet::file::metadata::SortingColumn;
 use self::order::Order;
 use super::partition::with_partition;
 use super::table::TableWriter;
-use super::{remote, tags, tiers};
+use super::{tags, tiers};
 use crate::StoreError;
 use crate::data_file::properties;
 use crate::scan::builder;
@@ -83,8 +83,7 @@ pub fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, StoreEr
     let runtime = table.runtime().clone();
     let delta = table.table.clone();
     let files: Vec<SealedFile> = small.files.iter().map(|file| file.1.clone()).collect();
-    let store = table.folder().parent().unwrap_or(table.folder());
-    remote::fetch(store, files.iter().map(SealedFile::path))?;
+    table.fetch(files.iter())?;
     let writer = RecordBatchWriter::for_table(&delta).map_err(table.error("merge small files"))?;
     let schema = writer.arrow_schema();
     let named = ["actor", "incarnation", "seq"].iter().all(|name| schema.index_of(name).is_ok());

@@ -171,7 +171,7 @@ impl TableWriter {
     }
 
     /// Brings the files that are not here, where the store is on object storage.
-    fn fetch<'a>(&self, files: impl Iterator<Item = &'a SealedFile>) -> Result<(), StoreError> {
+    pub(super) fn fetch<'a>(&self, files: impl Iterator<Item = &'a SealedFile>) -> Result<(), StoreError> {
         let store = self.folder.parent().unwrap_or(&self.folder);
         super::remote::fetch(store, files.map(SealedFile::path))
     }
