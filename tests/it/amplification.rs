@@ -433,6 +433,82 @@ fn what_becomes_of_few_bytes_is_bounded() {
     println!("most: {most} % of what is allowed");
 }
 
+/// Actors of which each sends one record, of sources of all kinds of names: what the daemon keeps of them is packed, also with a monitor
+/// that looks at each. Four million with `DEMI_LONG`, in a gigabyte; fewer otherwise, in the share of a gigabyte that is theirs.
+#[test]
+fn actors_without_end_take_little_memory() {
+    let long = std::env::var_os("DEMI_LONG").is_some();
+    let actors: u64 = if long { 4_000_000 } else { 60_000 };
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path().display();
+    fs::create_dir_all(dir.path().join("in")).unwrap();
+    fs::write(
+        dir.path().join("i.toml"),
+        "schema = \"demi-invariants/1\"\n[[invariant]]\nname = \"n\"\nholds = \"x <= 50\"\n",
+    )
+    .unwrap();
+    let config = format!(
+        "[store]\ndir = \"{d}/store\"\nreserve_bytes = 0\n[spool]\ndir = \"{d}/spool\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+         [daemon]\nlog = \"warn\"\n[sources.files]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/in/*.log\"]\n\
+         poll_millis = 50\nscan_millis = 100\n[monitors.m]\nsystem = \"s\"\ninvariants = \"{d}/i.toml\"\ncpu_share = 1.0\n"
+    );
+    let mut daemon = Daemon::with_config(dir.path(), &config);
+    daemon.start();
+    let mut written = 0;
+    while written < actors {
+        let next = (written + 250_000).min(actors);
+        let mut text = String::new();
+        for actor in written..next {
+            // Names of many kinds: numbers in a row, numbers without order, and text before and behind them.
+            let noise = actor.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
+            let name = match actor % 3 {
+                0 => format!("pod-{actor}"),
+                1 => format!("{noise:014x}"),
+                _ => format!("10.0.{}.{}:{noise}/worker", actor >> 8 & 255, actor & 255),
+            };
+            text += &format!(
+                "{{\"actor\":\"{name}\",\"seq\":1,\"kind\":\"state\",\"state\":{{\"x\":{}}}}}\n",
+                actor % 40
+            );
+        }
+        let hidden = dir.path().join("made");
+        fs::write(&hidden, text).unwrap();
+        fs::rename(&hidden, dir.path().join(format!("in/{written}.log"))).unwrap();
+        written = next;
+    }
+    let done = || {
+        let text = daemon.get("/metrics");
+        let of =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        of("demi_events_written_total{system=\"s\"}") == Some(actors)
+    };
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(900), "it is not taken in:\n{}", daemon.log());
+        thread::sleep(Duration::from_millis(200));
+    }
+    settle(&daemon);
+    let (peak, time) = used(daemon.id());
+    println!("{actors} actors: {} MB, {time:?} of cores, {:?}", peak >> 20, begin.elapsed());
+    // A monitor knows 100,000 actors, at 2 KB each, and forgets the others.
+    let allowed = if long { 1 << 30 } else { (256 << 20) + actors * 2048 };
+    assert!(peak <= allowed, "{} MB", peak >> 20);
+    // Each is known again: nothing of them is taken in a second time, and another record is.
+    daemon.stop();
+    daemon.start();
+    let again = "{\"actor\":\"pod-3\",\"seq\":1,\"kind\":\"state\",\"state\":{\"x\":3}}\n{\"actor\":\"pod-3\",\"seq\":2,\"kind\":\"state\",\"state\":{\"x\":4}}\n";
+    fs::write(dir.path().join("again"), again).unwrap();
+    fs::rename(dir.path().join("again"), dir.path().join("in/again.log")).unwrap();
+    daemon.wait_until("what is new is taken in", || {
+        let text = daemon.get("/metrics");
+        text.contains("demi_events_written_total{system=\"s\"} 1\n")
+            && text.contains("demi_events_duplicate_total{system=\"s\"} 1\n")
+    });
+    let (peak, _) = used(daemon.id());
+    assert!(peak <= allowed, "{} MB after a restart", peak >> 20);
+    daemon.stop();
+}
+
 #[test]
 fn all_requests_together_have_one_budget() {
     let dir = tempfile::tempdir().unwrap();

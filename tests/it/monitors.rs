@@ -234,9 +234,12 @@ fn violations(store: &Path) -> Vec<i64> {
             let (actor, kind) = (text("actor"), text("kind"));
             let incarnation = batch.column_by_name("incarnation").unwrap().as_primitive::<Int32Type>();
             let seq = batch.column_by_name("seq").unwrap().as_primitive::<Int64Type>();
+            let source = text("source");
             let own = |row: &usize| actor.value(*row) == "_monitor" && incarnation.value(*row) >= 1;
             for row in (0..batch.num_rows()).filter(own) {
                 assert_eq!(kind.value(row), "violation");
+                // The row says who wrote it.
+                assert_eq!(source.value(row), "monitors.raft");
                 found.push(seq.value(row));
             }
         }
@@ -435,6 +438,45 @@ fn each_that_fails_is_told_and_a_burst_in_few_messages() {
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     assert_eq!(log.matches("an invariant cannot be judged here").count(), 1, "{log}");
     assert_eq!(violations(&folder.path().join("store")).len(), told.len());
+}
+
+/// What cannot be judged is as before after invariants are read again, and after a restart: told once, no failure, over with the next value
+/// that can be judged; and a violation of another actor is told all the while.
+#[test]
+fn what_cannot_be_judged_stays_so_through_a_reload_and_a_restart() {
+    let folder = small();
+    let hook = Hook::start();
+    let mut daemon = Daemon::start(folder.path(), &hook, "quiet_secs = 0");
+    let unjudged = |daemon: &Daemon| daemon.metric("demi_invariant_unjudged");
+    assert!(daemon.post(&[state("evil", 1, "\"text\""), state("good", 1, "1")]));
+    until("it is judged", || unjudged(&daemon).as_deref() == Some("1"));
+    let log = || std::fs::read_to_string(folder.path().join("log")).unwrap();
+    // The file of invariants gets one more, so that it can be seen that it was read again.
+    let invariants = std::fs::read_to_string(folder.path().join("i.toml")).unwrap();
+    std::fs::write(
+        folder.path().join("i.toml"),
+        format!("{invariants}\n[[invariant]]\nid = \"another\"\nholds = \"x >= 0\"\n"),
+    )
+    .unwrap();
+    let hup = Command::new("kill").args(["-HUP", &daemon.child.id().to_string()]).status().unwrap();
+    assert!(hup.success());
+    until("it was not read again", || daemon.get("/metrics").contains("invariant=\"another\""));
+    until("it is judged after a reload", || unjudged(&daemon).as_deref() == Some("1"));
+    assert!(daemon.post(&[state("good", 2, "100")]));
+    until("a reload silenced another", || hook.told() == [["good/2"]]);
+    // What is known is written at the end; the next process begins with it.
+    daemon.stop();
+    daemon = Daemon::again(folder.path());
+    until("it is judged after a restart", || unjudged(&daemon).as_deref() == Some("1"));
+    assert!(daemon.post(&[state("other", 1, "100")]));
+    until("a restart silenced another", || hook.told() == [vec!["good/2"], vec!["other/1"]]);
+    assert!(daemon.post(&[state("evil", 2, "7")]));
+    until("it cannot be judged for good", || unjudged(&daemon).as_deref() == Some("0"));
+    assert!(daemon.post(&[state("evil", 3, "70")]));
+    until("its own failure is not told", || hook.told().concat().contains(&"evil/3".to_owned()));
+    daemon.stop();
+    let of_first = |line: &&str| line.contains("cannot be judged here") && !line.contains("another");
+    assert_eq!(log().lines().filter(of_first).count(), 1, "{}", log());
 }
 
 /// Where no certificates are installed a webhook over http works, and one over https waits until it can.
@@ -644,6 +686,58 @@ fn what_is_deleted_is_nowhere() {
     let mut found = Vec::new();
     files_with(&at.join("spool"), "alice says", &mut found);
     assert!(found.is_empty(), "{found:?}");
+}
+
+/// What was minimized of a violation goes with the execution, and what somebody else put beside them stays and is named.
+#[test]
+fn what_was_minimized_is_deleted_with_its_execution() {
+    let (folder, lines) = recorded(3);
+    let at = folder.path();
+    let hook = Hook::start();
+    let more =
+        format!("build = true\nminimize = {{ scenario = \"{}/bug.toml\", budget = \"300r\" }}", at.display());
+    let daemon = Daemon::start(at, &hook, &more);
+    assert!(daemon.post(&lines));
+    let of_violation = || -> Vec<PathBuf> {
+        let all = std::fs::read_dir(at.join("store/violations")).into_iter().flatten();
+        all.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+    };
+    until("nothing was minimized", || {
+        of_violation().first().is_some_and(|one| one.join("minimized/trace.md").is_file())
+    });
+    daemon.stop();
+    let violation = of_violation().remove(0);
+    let foreign = violation.join("minimized/my notes");
+    std::fs::write(&foreign, "mine").unwrap();
+    let delete = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_demi-lineage"));
+        command.args([
+            "-q",
+            "ingest",
+            "delete",
+            "--store",
+            "store",
+            "--system",
+            "s",
+            "--before",
+            "2100-01-01",
+        ]);
+        let done = command.args(["--actor", "nobody", "--json"]).current_dir(at).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_slice::<Value>(&done.stdout).unwrap()[0].clone()
+    };
+    let first = delete();
+    let left: Vec<&str> =
+        first["left"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert!(left.len() == 1 && left[0].ends_with("minimized"), "{first}");
+    assert!(foreign.is_file() && !violation.join("execution").exists());
+    std::fs::remove_file(&foreign).unwrap();
+    let second = delete();
+    assert_eq!(
+        (second["left"].as_array().unwrap().len(), second["removed"].as_array().unwrap().len()),
+        (0, 1)
+    );
+    assert!(!violation.exists());
 }
 
 /// What waits in the spool when the daemon was killed is deleted there, and is not taken in by the next.

@@ -206,3 +206,41 @@ fn a_daemon_spools_no_secrets() {
         assert_eq!((&loaded["added"], &loaded["duplicates"]), (&0.into(), &3.into()), "{loaded}");
     }
 }
+
+/// Who may write the rules or their key decides what is hidden: files that others may write are refused by name, by every command that
+/// reads them.
+#[test]
+fn rules_that_others_may_write_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("a.jsonl"), LOG).unwrap();
+    fs::write(at("rules.toml"), rules(folder.path())).unwrap();
+    let load = |store: &str| {
+        let store = at(store);
+        let arguments = [
+            "ingest",
+            "load",
+            &at("a.jsonl"),
+            "--store",
+            &store,
+            "--system",
+            "s",
+            "--redact",
+            &at("rules.toml"),
+            "-q",
+        ];
+        let (status, _, said) = crate::support::run::output(&arguments);
+        (status, said, Path::new(&store).exists())
+    };
+    let mode = |name: &str, mode| fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+    for name in ["rules.toml", "key"] {
+        mode(name, 0o666);
+        let (status, said, written) = load(name.trim_end_matches(".toml"));
+        assert_eq!((status, written), (2, false), "{name}: {said}");
+        assert!(said.contains(name) && said.contains("can be written by every user"), "{name}: {said}");
+        mode(name, 0o600);
+    }
+    let (status, said, written) = load("store");
+    assert!(status == 0 && written, "{said}");
+}

@@ -85,19 +85,41 @@ pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, S
             _ = int.recv() => false,
         };
         tracing::info!(drained, "stopped");
-        if let Some(GivenUp { task, reason }) = given_up {
-            return Err(ServeError::GivenUp { task, failures: MOST_FAILURES, reason });
-        }
-        Ok(if drained { Stopped::Drained } else { Stopped::LeftInSpool })
+        ended(given_up, drained)
     });
     // Threads that still wait for a slow disk do not hold up the end: what they do is safe to break off.
     runtime.shutdown_background();
     stopped
 }
 
+/// How the process ends: a part that was given up is a failure, whatever was still brought into the store.
+fn ended(given_up: Option<GivenUp>, drained: bool) -> Result<Stopped, ServeError> {
+    match given_up {
+        Some(GivenUp { task, reason }) => Err(ServeError::GivenUp { task, failures: MOST_FAILURES, reason }),
+        None if drained => Ok(Stopped::Drained),
+        None => Ok(Stopped::LeftInSpool),
+    }
+}
+
 /// Tells the service manager, if there is one.
 fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "cannot tell the service manager");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_was_given_up_is_a_failure_also_where_all_is_in_the_store() {
+        let given_up = || Some(GivenUp { task: "committer".into(), reason: "it panicked".into() });
+        for drained in [true, false] {
+            let error = ended(given_up(), drained).unwrap_err().to_string();
+            assert!(error.contains("committer") && error.contains("it panicked"), "{error}");
+        }
+        assert_eq!(ended(None, true).unwrap(), Stopped::Drained);
+        assert_eq!(ended(None, false).unwrap(), Stopped::LeftInSpool);
     }
 }
