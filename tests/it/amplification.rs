@@ -265,9 +265,10 @@ fn post(at: SocketAddr, path: &str, kind: &str, packing: Packing, body: &[u8]) -
     );
     // It may be refused before all of it was sent.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
-    let mut answer = String::new();
-    let _ = stream.read_to_string(&mut answer);
-    answer.lines().next().unwrap_or_default().to_owned()
+    // The body of an answer need not be text.
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
 }
 
 fn grpc(at: SocketAddr, packing: Packing, body: Vec<u8>) -> String {

@@ -367,3 +367,58 @@ fn a_moved_store_is_asked_without_building_anything() {
         assert!(!found || is_rows, "{}", file.display());
     }
 }
+
+/// What the road from logs to a test wrote names no folder of the machine, and works as it is where it is moved to.
+#[test]
+fn what_was_made_of_logs_names_no_place_and_works_elsewhere() {
+    use crate::support::{demo, run};
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("made here"), folder.path().join("moved"));
+    fs::create_dir(&first).unwrap();
+    demo::copy_into(&first);
+    // With absolute paths as well, since these are what could stay.
+    let at = |name: &str| first.join(name).display().to_string();
+    let scenario = at("scenario.toml");
+    run::done(&first, &["build", &at("logs.jsonl.zst"), "--system", "demo", "--out", &at("exec2")]);
+    run::done(
+        &first,
+        &["minimize", &at("exec2"), "--scenario", &scenario, "--budget", "200r", "--out", &at("min2")],
+    );
+    run::done(
+        &first,
+        &["explore", "--scenario", &scenario, "--bound", "1", "--depth", "4", "--out", &at("explored")],
+    );
+    for format in ["rust-test", "merged-log", "json", "mermaid"] {
+        let out = at(&format!("exported {format}"));
+        run::done(&first, &["export", &at("min2"), "--format", format, "--out", &out]);
+    }
+    fs::rename(&first, &second).unwrap();
+    let mut files = Vec::new();
+    find(&second, &mut files);
+    assert!(files.len() > 40, "{files:?}");
+    let places = [first.display().to_string(), demo::made().display().to_string()];
+    for file in &files {
+        // Where a line was read is what was logged of it.
+        let name = file.strip_prefix(&second).unwrap();
+        if file.extension().is_some_and(|ending| ending == "parquet") || name.ends_with("report.html") {
+            continue;
+        }
+        let bytes = fs::read(file).unwrap();
+        for place in &places {
+            let found = bytes.windows(place.len()).any(|window| window == place.as_bytes());
+            assert!(!found, "{} names {place}", name.display());
+        }
+    }
+    run::done(&second, &["replay", "min2/schedule.jsonl", "--scenario", "scenario.toml", "--strict"]);
+    run::done(&second, &["verify", "min2"]);
+    run::done(&second, &["verify", "explored"]);
+    run::done(&second, &["report", "min2", "--original", "exec2", "--html", "again.html"]);
+    run::done(
+        &second,
+        &["minimize", "exec2", "--scenario", "scenario.toml", "--budget", "200r", "--out", "min3"],
+    );
+    for name in ["schedule.jsonl", "reduced.jsonl"] {
+        let read = |of: &str| fs::read(second.join(of).join(name)).unwrap();
+        assert!(read("min2") == read("min3"), "{name} is another one in another folder");
+    }
+}
