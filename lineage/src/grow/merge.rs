@@ -89,7 +89,13 @@ pub(crate) fn write(
     if header.stride == 0 {
         return Ok(());
     }
-    match index::make_clocks(&Index::open(folder)?, known)? {
+    let mut made_of = Index::open(folder)?;
+    if known.is_none() {
+        header.stride = index::fitting_stride(&made_of)?;
+        index::store(folder, &header)?;
+        made_of = Index::open(folder)?;
+    }
+    match index::make_clocks(&made_of, known)? {
         Some(values) => with_file(folder, CLOCKS, |out| out.put_numbers(&values)),
         None => {
             header.stride = 0;

@@ -257,7 +257,10 @@ fn write_rest(
             causes,
         };
         match clocks::make_of(&logs)? {
-            Some(values) => with_file(folder, CLOCKS, |out| out.put_numbers(&values))?,
+            Some((stride, values)) => {
+                header.stride = stride;
+                with_file(folder, CLOCKS, |out| out.put_numbers(&values))?;
+            }
             None => header.stride = 0,
         }
     }

@@ -19,6 +19,12 @@ const SHARE: f64 = 0.125;
 const STRIDE: u32 = 1024;
 /// Deliveries that may be visited for each event while clocks are made; beyond it no more are made.
 const WORK: u64 = 4;
+/// How many times further apart clocks stand where sweeps end long before they come to one.
+const FAR: u32 = 16;
+/// Sweeps that are tried to know that.
+const PROBES: usize = 32;
+/// Clocks below which all are made rather than tried, by probe.
+const FEW: usize = 8;
 
 /// The clocks of an index.
 pub(crate) struct Clocks {
@@ -135,6 +141,46 @@ impl Clocks {
     }
 }
 
+/// How far clocks stand apart in some logs, whose header says how far at most, where no clock is there yet. Where actors talk to each
+/// other a sweep ends after some events of each, and needs none; what is made all the same is for those that do not.
+pub(crate) fn fitting<L: Logs>(logs: &L) -> Result<u32, LineageError> {
+    let header = logs.header();
+    let mut places = clock_places(header, header.stride, |event| logs.order(event))?;
+    if places.len() < PROBES * FEW {
+        return Ok(header.stride);
+    }
+    places.sort_unstable();
+    // A sweep that comes to a clock of each actor passes over about so many events.
+    let short = u64::from(header.stride) * header.actors.len() as u64 / 2;
+    for probe in 1..=PROBES {
+        let (_, _, actor, end) = places[places.len() * probe / PROBES - 1];
+        let mut sweep = Sweep::new(logs, Limits::default());
+        sweep.add_prefix(actor, logs.chain_end(actor, end)?)?;
+        sweep.run()?;
+        if sweep.passed() > short {
+            return Ok(header.stride);
+        }
+    }
+    Ok(header.stride.saturating_mul(FAR))
+}
+
+/// The clocks of logs, so many events of an actor apart: place in the linear extension, number, actor, and end of the part of its log.
+fn clock_places(
+    header: &IndexHeader,
+    stride: u32,
+    order: impl Fn(u32) -> Result<u32, LineageError>,
+) -> Result<Vec<(u32, u32, usize, u32)>, LineageError> {
+    let clocks = ClockPlaces::new(header, stride);
+    let mut places = Vec::with_capacity(clocks.count() as usize);
+    for (actor, log) in header.actors.iter().enumerate() {
+        for row in clocks.first[actor]..clocks.first[actor + 1] {
+            let end = log.first + (row - clocks.first[actor] + 1) * stride;
+            places.push((order(end - 1)?, row, actor, end));
+        }
+    }
+    Ok(places)
+}
+
 /// An index of the same stride that the logs of another continue. Later events change no clock.
 #[derive(Clone, Copy)]
 pub(crate) struct GrownFrom<'a> {
@@ -221,34 +267,30 @@ impl Made<'_> {
 /// Clocks that are made beside each other.
 const BESIDE: usize = 8;
 
-/// [`make`] of logs in memory, on all cores. What is made, and whether, is the same as one after the other: a clock that lacked one
+/// [`make`] of logs in memory, on all cores, and how far they stand apart. What is made, and whether, is the same as one after the other: a clock that lacked one
 /// beside it is made again.
-pub(super) fn make_of(logs: &MemoryLogs<'_>) -> Result<Option<Vec<u32>>, LineageError> {
+pub(super) fn make_of(logs: &MemoryLogs<'_>) -> Result<Option<(u32, Vec<u32>)>, LineageError> {
     let header = logs.header;
-    let clocks = ClockPlaces::new(header, header.stride);
+    let stride = fitting(&Held::without_clocks(logs))?;
+    let clocks = ClockPlaces::new(header, stride);
     let count = clocks.count();
     if count == 0 {
         return Ok(None);
     }
-    let mut places: Vec<(u32, u32, usize, u32)> = Vec::with_capacity(count as usize);
-    for (actor, log) in header.actors.iter().enumerate() {
-        for row in clocks.first[actor]..clocks.first[actor + 1] {
-            let end = log.first + (row - clocks.first[actor] + 1) * clocks.stride;
-            places.push((logs.orders[end as usize - 1], row, actor, end));
-        }
-    }
+    let mut places = clock_places(header, stride, |event| Ok(logs.orders[event as usize]))?;
     places.sort_unstable();
     let mut rows: Vec<Option<Box<[u32]>>> = vec![None; count as usize];
     // The clock, how many deliveries were visited for it, and which clocks were not there.
     let one = |rows: &[Option<Box<[u32]>>], (actor, end): (usize, u32)| {
-        let held = Held { logs, made: Made { places: &clocks, rows, missed: RefCell::default() } };
+        let held = Held { logs, made: Some(Made { places: &clocks, rows, missed: RefCell::default() }) };
         let mut sweep = Sweep::new(&held, Limits::default());
         sweep.add_prefix(actor, held.chain_end(actor, end)?)?;
         sweep.run()?;
         let ends = sweep.ends().iter().zip(&header.actors);
         let clock: Box<[u32]> = ends.map(|(end, a)| end - a.first).collect();
         let visited = sweep.visited();
-        Ok::<_, LineageError>((clock, visited, held.made.missed.into_inner()))
+        let missed = held.made.map_or_else(Vec::new, |made| made.missed.into_inner());
+        Ok::<_, LineageError>((clock, visited, missed))
     };
     let (mut visited, most) = (0, WORK * u64::from(header.events));
     for beside in places.chunks(BESIDE) {
@@ -265,7 +307,7 @@ pub(super) fn make_of(logs: &MemoryLogs<'_>) -> Result<Option<Vec<u32>>, Lineage
             rows[row as usize] = Some(made.0);
         }
     }
-    Ok(Some(rows.into_iter().flatten().flat_map(Vec::from).collect()))
+    Ok(Some((stride, rows.into_iter().flatten().flat_map(Vec::from).collect())))
 }
 
 /// Makes clocks: by place in the linear extension, number, actor, and end of the part of its log. Says whether all were made with so many visits.
@@ -297,13 +339,7 @@ impl Index {
             return Ok(());
         }
         let clocks = Clocks::with_stride(header, stride);
-        let mut places = Vec::new();
-        for (actor, log) in header.actors.iter().enumerate() {
-            for row in clocks.places.first[actor]..clocks.places.first[actor + 1] {
-                let end = log.first + (row - clocks.places.first[actor] + 1) * stride;
-                places.push((self.order(end - 1)?, row, actor, end));
-            }
-        }
+        let places = clock_places(header, stride, |event| self.order(event))?;
         *clocks.made.borrow_mut() = vec![None; places.len()];
         self.clocks = clocks;
         // Those that were made are of use, whether all were or not.
@@ -321,18 +357,50 @@ mod tests {
     use crate::index::INDEX_FOLDER;
     use crate::{BuildOptions, ViolationSpec, build};
 
+    fn built(mix: &Mix) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("events.parquet");
+        write_store_file(&file, Generator::new(mix).map(|generated| generated.record)).unwrap();
+        let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
+        let out = dir.path().join("exec");
+        build(&[SealedFile::beside(&file).unwrap()], &options, &out, &mut |_| {}).unwrap();
+        (dir, out.join(INDEX_FOLDER))
+    }
+
+    /// Logs of actors that talk to each other need few clocks, or none; those of actors that hardly do are given all. Both have the same pasts
+    /// as with all clocks.
+    #[test]
+    fn clocks_are_made_where_sweeps_are_long() {
+        let base = Mix { seed: 5, actors: 3, events: 300_000, ..Mix::default() };
+        for (mix, times) in [(base.clone(), FAR), (Mix { loss: 0.9995, ..base }, 1)] {
+            let (_dir, folder) = built(&mix);
+            let mut index = Index::open(&folder).unwrap();
+            let near = stride(index.header.events, index.header.actors.len());
+            assert_eq!(index.header.stride, near * times);
+            let past = |index: &Index, event: u32| {
+                let mut sweep = Sweep::new(index, Limits::default());
+                sweep.add(event).unwrap();
+                sweep.run().unwrap();
+                sweep.finish()
+            };
+            let events: Vec<u32> = (0..40).map(|n| n * (index.header.events / 40)).collect();
+            let with: Vec<_> = events.iter().map(|&event| past(&index, event)).collect();
+            index.header.stride = near;
+            index.clocks = Clocks::new(&index.header);
+            let values = make(&index, None).unwrap().unwrap();
+            let rows = values.chunks(index.header.actors.len()).map(|row| Some(Rc::from(row)));
+            *index.clocks.made.borrow_mut() = rows.collect();
+            for (event, with) in events.iter().zip(with) {
+                assert_eq!(past(&index, *event), with, "{event}");
+            }
+        }
+    }
+
     #[test]
     fn clocks_made_beside_each_other_are_those_made_one_after_the_other() {
         let mut some = false;
         for (seed, actors, events) in [(1, 2, 9_000), (2, 5, 30_000), (3, 17, 30_000), (4, 25, 40_000)] {
-            let dir = tempfile::tempdir().unwrap();
-            let file = dir.path().join("events.parquet");
-            let mix = Mix { seed, actors, events, ..Mix::default() };
-            write_store_file(&file, Generator::new(&mix).map(|generated| generated.record)).unwrap();
-            let options = BuildOptions { violation: ViolationSpec::None, ..BuildOptions::default() };
-            let out = dir.path().join("exec");
-            build(&[SealedFile::beside(&file).unwrap()], &options, &out, &mut |_| {}).unwrap();
-            let folder = out.join(INDEX_FOLDER);
+            let (_dir, folder) = built(&Mix { seed, actors, events, ..Mix::default() });
             let mut index = Index::open(&folder).unwrap();
             index.header.stride = stride(index.header.events, index.header.actors.len());
             assert!(index.header.stride > 0, "too few events of {actors} actors");

@@ -171,7 +171,14 @@ pub(super) struct MemoryLogs<'a> {
 /// Logs in memory, with the clocks that were made of them so far.
 pub(super) struct Held<'a> {
     pub(super) logs: &'a MemoryLogs<'a>,
-    pub(super) made: Made<'a>,
+    pub(super) made: Option<Made<'a>>,
+}
+
+impl<'a> Held<'a> {
+    /// Before any clock was made.
+    pub(super) fn without_clocks(logs: &'a MemoryLogs<'a>) -> Held<'a> {
+        Held { logs, made: None }
+    }
 }
 
 impl Logs for Held<'_> {
@@ -189,11 +196,11 @@ impl Logs for Held<'_> {
     }
 
     fn clock_before(&self, actor: usize, end: u32) -> Option<Stored> {
-        self.made.before(self.logs.header, actor, end)
+        self.made.as_ref()?.before(self.logs.header, actor, end)
     }
 
     fn clock(&self, stored: Stored) -> Result<&[u32], LineageError> {
-        Ok(self.made.row(stored))
+        Ok(self.made.as_ref().map_or(&[], |made| made.row(stored)))
     }
 
     fn infos_of(&self, block: u32) -> Result<&[u8], LineageError> {

@@ -22,7 +22,7 @@ mod seal;
 mod sweep;
 
 pub(crate) use build::{Parts, add_states, run_bytes, store, with_file, write};
-pub(crate) use clocks::{GrownFrom, make as make_clocks, stride as clock_stride};
+pub(crate) use clocks::{GrownFrom, fitting as fitting_stride, make as make_clocks, stride as clock_stride};
 pub(crate) use counts::Tally;
 pub(crate) use forward::Future;
 pub use header::{ActorEntry, INDEX_FOLDER, IndexHeader};

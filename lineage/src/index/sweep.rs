@@ -65,9 +65,16 @@ pub(crate) struct Sweep<'a, L = Index> {
     outside: Option<(u32, Option<u32>)>,
     /// Deliveries visited.
     visited: u64,
+    /// Events passed over in the search for them.
+    passed: u64,
 }
 
 impl<L> Sweep<'_, L> {
+    /// Events passed over and deliveries visited.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
+    }
+
     /// Deliveries visited.
     pub(crate) fn visited(&self) -> u64 {
         self.visited
@@ -90,6 +97,7 @@ impl<'a, L: Logs> Sweep<'a, L> {
             within: Vec::new(),
             outside: None,
             visited: 0,
+            passed: 0,
         }
     }
 
@@ -170,6 +178,7 @@ impl<'a, L: Logs> Sweep<'a, L> {
         let stored = if self.clocks { self.index.clock_before(actor, below) } else { None };
         let stop = stored.map_or(header.actors[actor].first, |s| s.end());
         let found = self.delivery_before(actor, below, stop)?;
+        self.passed += u64::from(below - found.map_or(stop.min(below), |(event, _)| event));
         if let Some((event, order)) = found {
             self.waiting[actor] = event;
             self.heap.push((order, actor as u32, event));

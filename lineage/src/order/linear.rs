@@ -1,9 +1,11 @@
 //! The order of all events: a linear extension of happens-before (A. B. Kahn, CACM 5(11), 1962), and depths.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use demi_schemas::Kind;
 use demi_schemas::event::MONITOR;
+use rayon::prelude::*;
 
 use super::cycle;
 use super::graph::{Graph, Group, group};
@@ -47,8 +49,7 @@ impl Graph<'_> {
         let mut warnings = Vec::new();
         drop_backward(self.events(), matching, &mut warnings);
         self.take_extra(matching);
-        let mut open = vec![0_u32; self.units().len()];
-        (0..open.len() as u32).for_each(|u| self.each_edge(matching, u, |to, _| open[to as usize] += 1));
+        let mut open = self.edges_into(matching);
         let monitor = self.events().find_actor(MONITOR).unwrap_or(NONE);
         let mut ready: [VecDeque<u32>; 4] = Default::default();
         for u in (0..open.len() as u32).filter(|&u| open[u as usize] == 0) {
@@ -104,6 +105,15 @@ impl Graph<'_> {
         }
         let (rank, depth) = self.number(matching, &sequence);
         Order { sequence, rank, depth, channel_dropped, warnings }
+    }
+
+    /// By unit: how many edges lead to it.
+    fn edges_into(&self, matching: &Matching) -> Vec<u32> {
+        let into: Vec<AtomicU32> = (0..self.units().len()).map(|_| AtomicU32::new(0)).collect();
+        // A sum is the same whoever adds first.
+        let count = |to: u32, _| _ = into[to as usize].fetch_add(1, Ordering::Relaxed);
+        (0..into.len() as u32).into_par_iter().for_each(|unit| self.each_edge(matching, unit, count));
+        into.into_iter().map(AtomicU32::into_inner).collect()
     }
 
     fn take_extra(&mut self, matching: &Matching) {

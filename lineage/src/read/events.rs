@@ -91,6 +91,11 @@ impl NameRuns {
         }
     }
 
+    /// Adds the runs of a log whose events were numbered from 0, and are numbered from `first` on.
+    pub(crate) fn append(&mut self, log: NameRuns, first: u32) {
+        self.runs.extend(log.runs.into_iter().map(|run| NameRun { first: run.first + first, ..run }));
+    }
+
     /// Incarnation and sequence number of an event.
     pub(crate) fn get(&self, event: u32) -> (u32, u64) {
         let at = self.runs.partition_point(|r| r.first <= event);

@@ -1,16 +1,18 @@
 //! Reading the store's files into compact columns, in each actor's order.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::{Array, RecordBatch};
 use demi_common::sealed::SealedFile;
 use demi_schemas::event::{COUNTED_ID, EARLIEST_ID};
 use demi_schemas::{Kind, Via};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::columns;
 use super::contents::{contents_of, each_chosen};
-use super::events::{COUNTED, EARLIEST, EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, via_bits};
+use super::events::{COUNTED, EARLIEST, EXTERNAL, Events, HAS_ID, INTERNAL, IdHash, NameRuns, via_bits};
 use super::intern::{Interner, NONE};
 use super::parents::{self, Logs, SpanEdge, SpanOrder, Spans, TraceIds};
 use super::placement::Placement;
@@ -166,41 +168,60 @@ impl Keys {
         }
         drop(actor);
         let place = |row: u32| (incarnation[row as usize], seq[row as usize]);
-        let mut event_of_row = vec![NONE; row_of.len()];
-        let mut repeated = FxHashSet::default();
         let mut events = Events { names, actors, actor_of_name: number, ..Events::default() };
-        let mut rows_repeated = 0_u64;
-        let mut repeats = false;
-        for range in bounds.windows(2) {
-            let part = &mut row_of[range[0] as usize..range[1] as usize];
-            if !part.windows(2).all(|w| place(w[0]) < place(w[1])) {
-                part.sort_unstable_by_key(|&row| (place(row), row));
-                repeats |= part.windows(2).any(|w| place(w[0]) == place(w[1]));
-            }
-        }
+        let repeats: Vec<bool> = logs_of(&mut row_of, &bounds)
+            .into_par_iter()
+            .map(|log| {
+                if log.windows(2).all(|w| place(w[0]) < place(w[1])) {
+                    return false;
+                }
+                log.sort_unstable_by_key(|&row| (place(row), row));
+                log.windows(2).any(|w| place(w[0]) == place(w[1]))
+            })
+            .collect();
         // Rows of one name must stay side by side; a store that has such is damaged, and keeps the order of its stamps.
-        let told = match repeats {
+        let told = match repeats.contains(&true) {
             true => spans.without_order(),
             false => spans.settle(&mut Logs::new(&mut row_of, &bounds, &seq)),
         };
-        for (a, range) in bounds.windows(2).enumerate() {
-            let part = &row_of[range[0] as usize..range[1] as usize];
-            events.first.push(events.actor.len() as u32);
+        // Each log by itself, in numbers that begin anew: where its runs begin, how many events it has, and which of them have several rows.
+        let event_of_row: Vec<AtomicU32> = (0..row_of.len()).map(|_| AtomicU32::new(NONE)).collect();
+        let number = |log: &[u32]| {
+            let mut of_log = NumberedLog::default();
             let mut before = None;
-            for &row in part {
+            for &row in log {
                 let here = place(row);
                 if before == Some(here) {
-                    repeated.insert(events.actor.len() as u32 - 1);
-                    rows_repeated += 1;
+                    of_log.repeated.push(of_log.events - 1);
                 } else {
-                    events.places.push(events.actor.len() as u32, here, before.is_none());
-                    events.actor.push(a as u32);
+                    of_log.places.push(of_log.events, here, before.is_none());
+                    of_log.events += 1;
                     before = Some(here);
                 }
-                event_of_row[row as usize] = events.actor.len() as u32 - 1;
+                event_of_row[row as usize].store(of_log.events - 1, Ordering::Relaxed);
             }
+            of_log
+        };
+        let numbered: Vec<NumberedLog> =
+            logs_of(&mut row_of, &bounds).into_par_iter().map(|log| number(log)).collect();
+        let (mut repeated, mut rows_repeated) = (FxHashSet::default(), 0);
+        let mut count = 0;
+        for (a, of_log) in (0_u32..).zip(numbered) {
+            events.first.push(count);
+            events.places.append(of_log.places, count);
+            rows_repeated += of_log.repeated.len();
+            repeated.extend(of_log.repeated.into_iter().map(|event| count + event));
+            count += of_log.events;
+            events.actor.resize(count as usize, a);
         }
-        events.first.push(events.actor.len() as u32);
+        events.first.push(count);
+        logs_of(&mut row_of, &bounds).into_par_iter().zip(&events.first[..bounds.len() - 1]).for_each(
+            |(log, first)| {
+                log.iter()
+                    .for_each(|&row| _ = event_of_row[row as usize].fetch_add(*first, Ordering::Relaxed));
+            },
+        );
+        let event_of_row: Vec<u32> = event_of_row.into_iter().map(AtomicU32::into_inner).collect();
         let mut warnings = Vec::new();
         if rows_repeated > 0 {
             warnings.push(format!(
@@ -218,6 +239,26 @@ impl Keys {
         let loaded = Loaded { events, placement, clocked: false, has_spans, spans, warnings };
         PlacedEvents { loaded, repeated, traces, requests }
     }
+}
+
+/// The rows of each log, side by side.
+fn logs_of<'a>(mut rows: &'a mut [u32], bounds: &[u32]) -> Vec<&'a mut [u32]> {
+    let mut logs = Vec::with_capacity(bounds.len());
+    for bound in bounds.windows(2) {
+        let (log, rest) = rows.split_at_mut((bound[1] - bound[0]) as usize);
+        logs.push(log);
+        rows = rest;
+    }
+    logs
+}
+
+/// The events of one log, numbered from 0.
+#[derive(Default)]
+struct NumberedLog {
+    events: u32,
+    places: NameRuns,
+    /// Events that one more row tells, once for each.
+    repeated: Vec<u32>,
 }
 
 /// Events that have their places.
