@@ -1,7 +1,8 @@
 //! The configurations of one layer, and in which order a beam takes them.
 
-use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::crew::{Pace, side_by_side};
 use crate::kinds::Kinds;
 use crate::packed;
 
@@ -58,55 +59,80 @@ pub enum Lead {
     Rare,
 }
 
-/// How often two things stood beside each other in the layers so far.
+/// How often two things stood beside each other in the layers so far. Pairs are told apart by the upper bits of a product: of two that share
+/// a number each counts as often as both, which makes neither look rarer than it is.
 #[derive(Default)]
-pub struct Rarity(FxHashMap<(u32, u32), u32>);
+pub struct Rarity(Vec<AtomicU32>);
+
+/// Binary digits of the number of a pair.
+const PAIR_BITS: u32 = 22;
+/// An odd number without pattern.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Rarity {
-    /// Counts the configurations of a layer.
-    fn count(&mut self, layer: &[Segment], places: &[Place]) {
-        for &(at, place) in places {
-            pairs(layer[at].get(place).0, |pair| *self.0.entry(pair).or_insert(0) += 1);
-        }
+    /// Counts a configuration.
+    fn count(&self, words: &[u32]) {
+        // A sum is the same whoever adds first.
+        pairs(words, |pair| _ = self.0[pair].fetch_add(1, Ordering::Relaxed));
     }
 
     /// In how many others the rarest pair of a configuration was met, to the next power of two: what differs by less is a
     /// matter of chance.
     fn of(&self, words: &[u32]) -> u64 {
         let mut least = u32::MAX;
-        pairs(words, |pair| least = least.min(self.0.get(&pair).copied().unwrap_or(0)));
+        pairs(words, |pair| least = least.min(self.0[pair].load(Ordering::Relaxed)));
         u64::from(u32::BITS - least.leading_zeros())
     }
 }
 
-/// Calls `with` with each pair of things in a configuration of which one is a local state.
-fn pairs(words: &[u32], mut with: impl FnMut((u32, u32))) {
+/// Calls `with` with the number of each pair of things in a configuration of which one is a local state.
+fn pairs(words: &[u32], mut with: impl FnMut(usize)) {
     /// Tells messages from local states.
-    const PENDING: u32 = 1 << 31;
-    let first = packed::first_pending(words);
-    for at in 1..first {
-        words[at + 1..first].iter().for_each(|other| with((words[at] & !PENDING, other & !PENDING)));
-        words[first..].iter().for_each(|entry| with((words[at] & !PENDING, entry | PENDING)));
+    const PENDING: u64 = 1 << 31;
+    let number = |pair: u64| (pair.wrapping_mul(MIX) >> (u64::BITS - PAIR_BITS)) as usize;
+    let (locals, entries) = words.split_at(packed::first_pending(words));
+    for (at, local) in locals.iter().enumerate().skip(1) {
+        let local = u64::from(*local) << u32::BITS;
+        locals[at + 1..].iter().for_each(|other| with(number(local | u64::from(*other) & !PENDING)));
+        entries.iter().for_each(|entry| with(number(local | u64::from(*entry) | PENDING)));
     }
 }
 
+/// Configurations that a thread ranks at a time.
+const RANKED: usize = 1_024;
+
 /// Puts the places of a layer in the order of a lead. Where a witness is followed, those that came equally far take turns with the others: how
 /// much can be passed over is not known before the end.
-pub fn sort(lead: Lead, layer: &[Segment], places: &mut [Place], rarity: &mut Rarity, kinds: &Kinds) {
+pub fn sort<W: Send>(
+    lead: Lead,
+    layer: &[Segment],
+    places: &mut Vec<Place>,
+    rarity: &mut Rarity,
+    kinds: &Kinds,
+    (workers, pace): (&mut [W], &mut Pace),
+) {
+    let pieces: Vec<&[Place]> = places.chunks(RANKED).collect();
+    let words = |&(at, place): &Place| layer[at].get(place).0;
     if lead == Lead::Rare {
-        rarity.count(layer, places);
+        rarity.0.resize_with(1 << PAIR_BITS, AtomicU32::default);
+        let count = |_: &mut W, at: usize| pieces[at].iter().for_each(|place| rarity.count(words(place)));
+        side_by_side(workers, pieces.len(), RANKED, pace, count);
     }
-    places.sort_by_cached_key(|&(at, place)| {
-        let (words, hash, _) = layer[at].get(place);
-        let heuristic = u64::from(layer[at].heuristics[place]);
+    let key = |place: &Place| {
+        let (words, hash, _) = layer[place.0].get(place.1);
+        let heuristic = u64::from(layer[place.0].heuristics[place.1]);
         let pending = (words.len() - packed::first_pending(words)) as u64;
         let key = match lead {
             Lead::Nearest => heuristic,
             Lead::Light(times) => u64::from(times) * heuristic + pending,
             Lead::Rare => rarity.of(words),
         };
-        (key, hash)
-    });
+        (key, hash, *place)
+    };
+    let rank = |_: &mut W, at: usize| pieces[at].iter().map(key).collect::<Vec<_>>();
+    let mut ranked = side_by_side(workers, pieces.len(), RANKED, pace, rank).concat();
+    ranked.sort_unstable();
+    *places = ranked.into_iter().map(|(_, _, place)| place).collect();
     let mut turns = [0_u32; 1 << u8::BITS];
     let followed = |&(at, place): &Place| kinds.followed(layer[at].counts(place, kinds.counters()));
     if places.first().is_some_and(|first| followed(first).is_some()) {

@@ -100,8 +100,8 @@ pub struct Layers<M: Model> {
     common: Common<M>,
     workers: Vec<Worker>,
     crew: Crew<M>,
-    /// Of expanding a configuration, and of taking one in.
-    paces: (Pace, Pace),
+    /// Of expanding a configuration, of taking one in, and of ranking one.
+    paces: (Pace, Pace, Pace),
     seen: Vec<Seen>,
     steps: Vec<Step>,
     layer: Vec<Segment>,
@@ -191,7 +191,8 @@ impl<M: Model> Layers<M> {
             // Whole batches only: what is where in a layer is the same for any number of threads.
             let mut places = layer::places(&layer);
             if let Some((_, lead)) = limits.width {
-                layer::sort(lead, &layer, &mut places, &mut self.rarity, &self.common.kinds);
+                let crew = (&mut self.workers[..], &mut self.paces.2);
+                layer::sort(lead, &layer, &mut places, &mut self.rarity, &self.common.kinds, crew);
             }
             let enough = limits.width.map_or(u64::MAX, |(width, _)| self.states.saturating_add(width));
             let batch = if limits.width.is_some() { CHUNK } else { BATCH };
