@@ -320,7 +320,7 @@ impl<D: Disk> Run<'_, D> {
                             true => Waits::Until(self.give_up),
                             false => Waits::Never,
                         };
-                        feed.send(cut, chunk.raw.len(), turn(feed), waits, self.metrics);
+                        feed.send(cut, chunk.raw().len(), turn(feed), waits, self.metrics);
                     }
                     session.take(&mut chunk)?;
                 }

@@ -22,7 +22,9 @@ use crate::tasks::Tasks;
 use demi_formats::Fate;
 use demi_formats::read::lines::{Line, Lines};
 use demi_formats::read::parse::{Parser, Row as Parsed};
+use demi_formats::read::plain::{Anew, LineTexts, PlainRow};
 use demi_store::quarantine::{self, RUN};
+use rustc_hash::FxHashMap;
 
 /// Items handed over together.
 const CHUNK_ITEMS: usize = 1024;
@@ -42,6 +44,14 @@ const MOST_PARSERS: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// A line or item that is not empty.
+pub(super) enum Entry {
+    /// It holds a plain record, of the actor of that number in the chunk.
+    Plain(PlainRow, u32),
+    /// Anything else.
+    Row(Row),
+}
+
+/// What became of a line or item.
 pub(super) struct Row {
     pub line: Line,
     /// Where its bytes are in the chunk.
@@ -54,8 +64,13 @@ pub(super) struct Chunk {
     pub lsn: u64,
     pub origin: Origin,
     pub stream: Arc<str>,
-    pub raw: Bytes,
-    pub rows: Vec<Row>,
+    /// Bytes of the lines, unless they are in `texts`.
+    raw: Bytes,
+    /// The lines, and the texts of plain rows.
+    pub texts: LineTexts,
+    pub entries: Vec<Entry>,
+    /// Actors of plain rows that have a number; others have one beyond.
+    pub actors: u32,
     /// What a monitor is told of the rows.
     pub cut: Option<Cut>,
     /// Whether the rows are in the store, so that only a monitor is told of them.
@@ -65,6 +80,13 @@ pub(super) struct Chunk {
     pub positions: Vec<PositionUpdate>,
     /// Its share of the memory that there may be, until it is taken.
     _weight: Weight,
+}
+
+impl Chunk {
+    /// Bytes of the lines.
+    pub(super) fn raw(&self) -> &[u8] {
+        if self.raw.is_empty() { self.texts.lines().as_bytes() } else { &self.raw }
+    }
 }
 
 /// How much memory is taken by what is on its way.
@@ -223,7 +245,9 @@ fn cut(lsn: u64, frame: Batch, frames: &Frames<'_>, out: &Out<'_>) -> bool {
             origin: origin.clone(),
             stream: stream.clone(),
             raw: Bytes::new(),
-            rows: Vec::new(),
+            texts: LineTexts::default(),
+            entries: Vec::new(),
+            actors: 0,
             cut: None,
             known,
             end: last.is_some(),
@@ -275,19 +299,26 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBo
         }
         frames.tasks.may_break("parser");
         let mut parser = Parser::new(&chunk.origin.system).of_daemon(chunk.origin.is_daemon());
-        (chunk.raw, chunk.rows) = match content {
-            Content::Nothing => (Bytes::new(), Vec::new()),
+        let feed = frames.feeds.get(&chunk.origin.system);
+        match content {
+            Content::Nothing => {}
             Content::Lines { offset, line, bytes } => {
-                let rows = line_rows(&mut parser, &bytes, offset, line, limit);
-                (bytes, rows)
+                let mut lines = LineEntries::of(bytes, feed.is_none());
+                lines.parse(&mut parser, (offset, line), limit);
+                (chunk.entries, chunk.actors) = (lines.entries, lines.actors);
+                (chunk.raw, chunk.texts) = (lines.raw, LineTexts::new(lines.text, lines.anew));
             }
-            Content::Items(items) => item_rows(&mut parser, &items),
-        };
-        if let Some(feed) = frames.feeds.get(&chunk.origin.system) {
-            chunk.cut = Some(feed.cut(chunk.lsn, chunk.rows.iter().map(|row| &row.fate), chunk.end));
+            Content::Items(items) => (chunk.raw, chunk.entries) = item_rows(&mut parser, &items),
+        }
+        if let Some(feed) = feed {
+            let fates = chunk.entries.iter().filter_map(|entry| match entry {
+                Entry::Plain(..) => None,
+                Entry::Row(row) => Some(&row.fate),
+            });
+            chunk.cut = Some(feed.cut(chunk.lsn, fates, chunk.end));
         }
         if chunk.known {
-            chunk.rows.clear();
+            chunk.entries.clear();
         }
         // Nobody listens any more when the stretch of committing failed.
         let _ = to.send(chunk);
@@ -305,60 +336,97 @@ struct Refused {
 
 impl Refused {
     /// Adds a refused line: to the rows, or to the row of the run where it is long.
-    fn add(run: &mut Option<Refused>, rows: &mut Vec<Row>, row: Row) {
+    fn add(run: &mut Option<Refused>, rows: &mut Vec<Entry>, row: Row) {
         let run = run.get_or_insert(Refused { from: rows.len(), lines: 0, last: (0, 0) });
         run.lines += 1;
         run.last = (row.line.number, row.line.offset);
         let end = row.raw.end;
         if run.lines < RUN as u64 {
-            rows.push(row);
+            rows.push(Entry::Row(row));
             return;
         }
         rows.truncate(run.from + 1);
-        if let Some(first) = rows.last_mut() {
+        if let Some(Entry::Row(first)) = rows.last_mut() {
             first.raw.end = end;
         }
     }
 
     /// Says in the row of a long run how many lines it has.
-    fn end(run: &mut Option<Refused>, rows: &mut [Row]) {
+    fn end(run: &mut Option<Refused>, rows: &mut [Entry]) {
         let Some(Refused { from, lines, last }) = run.take().filter(|run| run.lines >= RUN as u64) else {
             return;
         };
-        if let Some(Row { line, raw, fate: Fate::Quarantined(why) }) = rows.get_mut(from) {
+        if let Some(Entry::Row(Row { line, raw, fate: Fate::Quarantined(why) })) = rows.get_mut(from) {
             line.length = raw.len() as u64;
             *why = why.clone().reworded(|reason| quarantine::of_run(reason, lines, last));
         }
     }
 }
 
-/// Lines as rows, unless they are empty. Many refused lines in a row are one row, which has the bytes of all of them.
-fn line_rows(parser: &mut Parser, bytes: &Bytes, offset: u64, number: u64, limit: usize) -> Vec<Row> {
-    let mut rows = Vec::with_capacity(bytes.len() / 128);
-    let mut run = None;
-    for (line, raw) in Lines::new(bytes, offset, number, limit) {
-        let text = &bytes[raw.clone()];
-        let fate = if line.overlong.is_some() {
-            Fate::rejected("too_long", line.too_long(limit, raw.len()))
-        } else if text.trim_ascii().is_empty() {
-            continue;
-        } else {
-            parser.line(text, &line)
-        };
-        // Of a line that is too long not all bytes are there.
-        if matches!(fate, Fate::Quarantined(_)) && line.overlong.is_none() {
-            Refused::add(&mut run, &mut rows, Row { line, raw, fate });
-        } else {
-            Refused::end(&mut run, &mut rows);
-            rows.push(Row { line, raw, fate });
+/// Lines, and what becomes of each.
+#[derive(Default)]
+struct LineEntries {
+    /// The lines as a text, or else their bytes.
+    text: String,
+    raw: Bytes,
+    anew: Anew,
+    entries: Vec<Entry>,
+    actors: u32,
+    /// Whether plain records are read where they stand.
+    plain: bool,
+}
+
+impl LineEntries {
+    /// Lines of which nothing is known yet.
+    fn of(bytes: Bytes, plain: bool) -> Self {
+        match std::str::from_utf8(&bytes) {
+            Ok(text) if plain => LineEntries { text: text.to_owned(), plain, ..LineEntries::default() },
+            _ => LineEntries { raw: bytes, ..LineEntries::default() },
         }
     }
-    Refused::end(&mut run, &mut rows);
-    rows
+
+    /// Reads the lines, the first at an offset and with a number. Empty ones are none; many refused ones in a row are one entry, which has the bytes
+    /// of all of them.
+    fn parse(&mut self, parser: &mut Parser, (offset, number): (u64, u64), limit: usize) {
+        let LineEntries { text, raw: bytes, anew, entries, actors: count, plain } = self;
+        let bytes: &[u8] = if *plain { text.as_bytes() } else { bytes };
+        let mut actors: FxHashMap<&str, u32> = FxHashMap::default();
+        entries.reserve(bytes.len() / 128);
+        let mut run = None;
+        for (line, raw) in Lines::new(bytes, offset, number, limit) {
+            let whole = &bytes[raw.clone()];
+            let fate = if line.overlong.is_some() {
+                Fate::rejected("too_long", line.too_long(limit, raw.len()))
+            } else if whole.trim_ascii().is_empty() {
+                continue;
+            } else {
+                let marked = raw.end - line.text(whole).len();
+                if *plain && let Some(row) = parser.plain(text, marked..raw.end, &line, anew) {
+                    Refused::end(&mut run, entries);
+                    let numbers = actors.len() as u32;
+                    let known = |actor| *actors.entry(actor).or_insert(numbers);
+                    let actor = row.actor.in_lines(text).map_or(u32::MAX, known);
+                    entries.push(Entry::Plain(row, actor));
+                    continue;
+                }
+                parser.line(whole, &line)
+            };
+            let row = Row { line, raw, fate };
+            // Of a line that is too long not all bytes are there.
+            if matches!(row.fate, Fate::Quarantined(_)) && row.line.overlong.is_none() {
+                Refused::add(&mut run, entries, row);
+            } else {
+                Refused::end(&mut run, entries);
+                entries.push(Entry::Row(row));
+            }
+        }
+        Refused::end(&mut run, entries);
+        *count = actors.len() as u32;
+    }
 }
 
 /// Items as rows over one stretch of bytes.
-fn item_rows(parser: &mut Parser, items: &[Item]) -> (Bytes, Vec<Row>) {
+fn item_rows(parser: &mut Parser, items: &[Item]) -> (Bytes, Vec<Entry>) {
     let mut raw = Vec::with_capacity(items.iter().map(|i| i.bytes.len()).sum());
     let mut rows = Vec::with_capacity(items.len());
     for item in items {
@@ -375,7 +443,7 @@ fn item_rows(parser: &mut Parser, items: &[Item]) -> (Bytes, Vec<Row>) {
             Some(why) => Fate::Quarantined(why.clone()),
             None => parser.line(&item.bytes, &line),
         };
-        rows.push(Row { line, raw: at..raw.len(), fate });
+        rows.push(Entry::Row(Row { line, raw: at..raw.len(), fate }));
     }
     (raw.into(), rows)
 }
@@ -396,28 +464,40 @@ mod tests {
             let all: Vec<&str> = lines.iter().flat_map(|(kind, n)| std::iter::repeat_n(kinds[*kind], *n)).collect();
             let text: String = all.iter().map(|line| format!("{line}\n")).collect();
             let bytes = Bytes::from(text);
-            let rows = line_rows(&mut Parser::new("s"), &bytes, offset, 7, 100);
-            let mut told: Vec<&str> = Vec::new();
-            for row in &rows {
-                let raw = std::str::from_utf8(&bytes[row.raw.clone()]).unwrap();
-                prop_assert_eq!((row.line.offset - offset) as usize, row.raw.start);
-                prop_assert_eq!(row.line.length as usize, raw.len());
-                let some: Vec<&str> = raw.split('\n').filter(|line| !line.is_empty()).collect();
-                match &row.fate {
-                    Fate::Quarantined(why) => {
-                        let lines = quarantine::lines_of(why.reason());
-                        prop_assert_eq!(lines as usize, some.len(), "{:?}", why);
-                        prop_assert!(lines == 1 || lines >= RUN as u64);
+            for plain in [false, true] {
+                let mut lines = LineEntries::of(bytes.clone(), plain);
+                lines.parse(&mut Parser::new("s"), (offset, 7), 100);
+                let mut told: Vec<&str> = Vec::new();
+                for entry in &lines.entries {
+                    let (raw, of_line) = match entry {
+                        Entry::Plain(row, actor) => {
+                            prop_assert_eq!(*actor, 0);
+                            let start = row.start as usize;
+                            (start..start + row.length as usize, (row.offset, row.length as usize))
+                        }
+                        Entry::Row(row) => (row.raw.clone(), (row.line.offset, row.line.length as usize)),
+                    };
+                    prop_assert_eq!(((of_line.0 - offset) as usize, of_line.1), (raw.start, raw.len()));
+                    let raw = std::str::from_utf8(&bytes[raw]).unwrap();
+                    let some: Vec<&str> = raw.split('\n').filter(|line| !line.is_empty()).collect();
+                    match entry {
+                        Entry::Plain(..) => prop_assert!(plain && some == [kinds[0]]),
+                        Entry::Row(Row { fate: Fate::Quarantined(why), .. }) => {
+                            let lines = quarantine::lines_of(why.reason());
+                            prop_assert_eq!(lines as usize, some.len(), "{:?}", why);
+                            prop_assert!(lines == 1 || lines >= RUN as u64);
+                        }
+                        Entry::Row(Row { fate: Fate::Row(_), .. }) => prop_assert!(!plain && some == [kinds[0]]),
+                        Entry::Row(Row { fate: Fate::LeftOut(why), .. }) => prop_assert!(false, "{}", why),
                     }
-                    Fate::Row(_) => prop_assert_eq!(&some, &vec![kinds[0]]),
-                    Fate::LeftOut(why) => prop_assert!(false, "{}", why),
+                    told.extend(some);
                 }
-                told.extend(some);
+                let not_empty: Vec<&str> = all.iter().copied().filter(|line| !line.is_empty()).collect();
+                prop_assert_eq!(told, not_empty);
+                // A run that long is one row: there are never so many refused rows in a row.
+                let refused = |entry: &Entry| matches!(entry, Entry::Row(Row { fate: Fate::Quarantined(_), .. }));
+                prop_assert!(lines.entries.windows(RUN).all(|rows| !rows.iter().all(refused)));
             }
-            prop_assert_eq!(told, all.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>());
-            // A run that long is one row: there are never so many refused rows in a row.
-            let refused = |row: &Row| matches!(row.fate, Fate::Quarantined(_));
-            prop_assert!(rows.windows(RUN).all(|rows| !rows.iter().all(refused)));
         }
 
         #[test]

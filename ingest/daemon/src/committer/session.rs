@@ -9,7 +9,7 @@ use demi_schemas::summary::BackwardStamps;
 use rustc_hash::FxHashMap;
 
 use super::completeness::Completeness;
-use super::parse::{Chunk, Row};
+use super::parse::{Chunk, Entry, Row};
 use super::progress::{application, source_application};
 use super::system::System;
 use super::{CommitError, Settings};
@@ -17,7 +17,9 @@ use crate::metrics::Metrics;
 use crate::positions::Positions;
 use crate::tasks::Tasks;
 use demi_formats::Fate;
+use demi_formats::read::lines::Line;
 use demi_formats::read::parse::Row as Parsed;
+use demi_formats::read::plain::PlainRow;
 use demi_store::Store;
 use demi_store::admit::{Admitted, Found, Rows};
 use demi_store::noted_stamps::note_news;
@@ -137,16 +139,26 @@ impl<'a> Session<'a> {
 
     /// Takes the rows of a chunk, and at the end of a frame its number and positions.
     pub(super) fn take(&mut self, chunk: &mut Chunk) -> Result<(), CommitError> {
-        self.metrics.took(chunk.end.then_some(chunk.lsn), chunk.raw.len());
-        let mut rows = std::mem::take(&mut chunk.rows);
-        if !rows.is_empty() {
+        self.metrics.took(chunk.end.then_some(chunk.lsn), chunk.raw().len());
+        let mut entries = std::mem::take(&mut chunk.entries);
+        if !entries.is_empty() {
             let system = self.system(&chunk.origin.system)?;
             let source = self.systems[system].known.seen.source(&chunk.stream);
             self.window.since.get_or_insert_with(Instant::now);
-            self.window.lines += rows.len() as u64;
-            for row in &mut rows {
-                self.window.bytes += row.raw.len() as u64;
-                self.row(chunk, row, system, source)?;
+            self.window.lines += entries.len() as u64;
+            // Of each actor of plain rows: the incarnation that came last, and its number.
+            let mut slots: Vec<Option<(u32, u32)>> = vec![None; chunk.actors as usize];
+            for entry in &mut entries {
+                match entry {
+                    Entry::Plain(row, actor) => {
+                        self.window.bytes += u64::from(row.length);
+                        self.plain(chunk, row, (*actor, &mut slots), (system, source))?;
+                    }
+                    Entry::Row(row) => {
+                        self.window.bytes += row.raw.len() as u64;
+                        self.row(chunk, row, system, source)?;
+                    }
+                }
             }
         }
         if chunk.end {
@@ -158,10 +170,71 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    fn plain(
+        &mut self,
+        chunk: &Chunk,
+        row: &PlainRow,
+        (actor, slots): (u32, &mut [Option<(u32, u32)>]),
+        (system, source): (usize, u32),
+    ) -> Result<(), CommitError> {
+        let name = chunk.texts.get(row.actor).unwrap_or_default();
+        let known = slots.get(actor as usize).copied().flatten();
+        let slot = match known.filter(|(incarnation, _)| *incarnation == row.incarnation) {
+            Some((_, slot)) => slot,
+            None => {
+                if let Some(why) = self.one_too_many(chunk, system, (name, row.incarnation)) {
+                    let start = row.start as usize;
+                    let length = u64::from(row.length);
+                    let line = Line { length, ..Line::empty(row.offset, row.number) };
+                    let raw = start..start + row.length as usize;
+                    return self.row(chunk, &mut Row { line, raw, fate: why }, system, source);
+                }
+                let slot = self.systems[system].known.seen.slot(name, row.incarnation);
+                if let Some(known) = slots.get_mut(actor as usize) {
+                    *known = Some((row.incarnation, slot));
+                }
+                slot
+            }
+        };
+        let state = &mut self.systems[system];
+        let (rows, quarantine) = (&mut self.rows, self.writing.quarantine());
+        let source = (&*chunk.stream, source);
+        match state.known.admit_plain(source, slot, row, &chunk.texts, rows, quarantine)? {
+            Admitted::Duplicate | Admitted::Deleted => state.counts.duplicates += 1,
+            Admitted::Added => {
+                if let Some(stamp) = &row.stamp {
+                    state.stamps.take_stamp(
+                        (name, row.incarnation, row.seq),
+                        **stamp,
+                        &chunk.stream,
+                        row.number,
+                    );
+                }
+                state.added_plain(row, &chunk.texts);
+                self.added(system, row.date)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes note of a new row of a day.
+    fn added(&mut self, system: usize, date: Option<i32>) -> Result<(), CommitError> {
+        self.window.rows += 1;
+        if !self.window.partitions.contains(&(system, date)) {
+            self.window.partitions.push((system, date));
+        }
+        if self.rows.are_full() { self.flush() } else { Ok(()) }
+    }
+
     fn row(&mut self, chunk: &Chunk, row: &mut Row, system: usize, source: u32) -> Result<(), CommitError> {
         let Row { line, raw, fate } = row;
-        self.bound_actors(chunk, system, fate);
-        let found = Found::new(&chunk.stream, source, line, &chunk.raw, raw.clone());
+        if let Fate::Row(Parsed { record, .. }) = &*fate
+            && let Some(why) = self.one_too_many(chunk, system, (&record.actor, record.incarnation))
+        {
+            *fate = why;
+        }
+        let found = Found::new(&chunk.stream, source, line, chunk.raw(), raw.clone());
         let state = &mut self.systems[system];
         let admitted = state.known.admit(&found, fate, &mut self.rows, self.writing.quarantine())?;
         match (admitted, fate) {
@@ -169,13 +242,7 @@ impl<'a> Session<'a> {
             (Admitted::Added, Fate::Row(Parsed { record, date, .. })) => {
                 state.stamps.take(record, &chunk.stream, line.number);
                 state.added(record);
-                self.window.rows += 1;
-                if !self.window.partitions.contains(&(system, *date)) {
-                    self.window.partitions.push((system, *date));
-                }
-                if self.rows.are_full() {
-                    self.flush()?;
-                }
+                self.added(system, *date)?;
             }
             _ => {}
         }
@@ -282,25 +349,25 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Refuses a record of an actor that is one too many for its source.
-    fn bound_actors(&self, chunk: &Chunk, system: usize, fate: &mut Fate<Parsed>) {
-        let Fate::Row(Parsed { record, .. }) = fate else { return };
+    /// What becomes of a record of an actor that is one too many for its source; nothing if it is not.
+    fn one_too_many(
+        &self,
+        chunk: &Chunk,
+        system: usize,
+        (actor, incarnation): (&str, u32),
+    ) -> Option<Fate<Parsed>> {
         let seen = &self.systems[system].known.seen;
         let (source, system) = (&chunk.origin.source, &chunk.origin.system);
         let most = self.settings.most_actors.of(source);
-        if seen.weight() < most || chunk.origin.is_daemon() || seen.knows(&record.actor, record.incarnation) {
-            return;
+        if seen.weight() < most || chunk.origin.is_daemon() || seen.knows(actor, incarnation) {
+            return None;
         }
-        let name: String = record.actor.chars().take(MOST_NAMED).collect();
-        let of = if record.incarnation > 0 {
-            format!(" (incarnation {})", record.incarnation)
-        } else {
-            String::new()
-        };
+        let name: String = actor.chars().take(MOST_NAMED).collect();
+        let of = if incarnation > 0 { format!(" (incarnation {incarnation})") } else { String::new() };
         let reason = format!(
             "actor '{name}'{of} is one too many: source '{source}' brings new ones only while system '{system}' has fewer than {most} (actors)"
         );
-        *fate = Fate::rejected("too_many_actors", reason);
+        Some(Fate::rejected("too_many_actors", reason))
     }
 }
 

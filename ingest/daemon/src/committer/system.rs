@@ -7,6 +7,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
 use demi_common::sealed::SealedFile;
+use demi_formats::read::plain::{LineTexts, PlainRow};
 use demi_schemas::{EventRecord, Kind};
 use serde_json::Value;
 
@@ -69,6 +70,18 @@ impl System {
             Some(Value::String(time)) => self.known.seen.note_time(time),
             Some(time) => self.known.seen.note_time(time.to_string()),
             None => {}
+        }
+    }
+
+    /// The same of a plain record.
+    pub(super) fn added_plain(&mut self, row: &PlainRow, texts: &LineTexts) {
+        self.counts.written += 1;
+        let [id, _, to, ..] = row.texts.map(|text| texts.get(text));
+        if let Some(id) = id {
+            self.pairs.event(row.kind, id, to, texts.get(row.actor).unwrap_or_default());
+        }
+        if let Some(time) = texts.get(row.time) {
+            self.known.seen.note_time(time.to_owned());
         }
     }
 
