@@ -65,7 +65,8 @@ pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     let container = mapper.as_ref().map_or(Container::Native, Mapper::container);
     let begin = Instant::now();
     let bar = ui.progress();
-    let tell = |now: &Progress| bar.set_message(progress_line(now, begin.elapsed()));
+    let (sources, share) = sources.counted();
+    let tell = |now: &Progress| bar.set_message(progress_line(now, &share, begin.elapsed()));
     let report = match mapper {
         None => demi_store::load(&mut store, sources, &options, tell),
         Some(mapper) => demi_store::load_mapped(&mut store, sources, &options, mapper, tell),

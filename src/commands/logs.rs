@@ -57,7 +57,8 @@ impl LogArgs {
         let files = tempfile::Builder::new().prefix(".demi-logs-").tempdir_in(beside)?;
         let begin = Instant::now();
         let bar = ui.progress();
-        let tell = |now: &demi_store::Progress| bar.set_message(progress_line(now, begin.elapsed()));
+        let (sources, share) = sources.counted();
+        let tell = |now: &demi_store::Progress| bar.set_message(progress_line(now, &share, begin.elapsed()));
         let read = Gathered::read(files.path(), sources, &options, mapper, tell);
         bar.finish_and_clear();
         let (gathered, report) = read?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use demi_formats::mapping::Container;
-use demi_formats::{Encoding, Plan, ReadError, Sources, likely_reason};
+use demi_formats::{Encoding, Plan, ReadError, Share, Sources, likely_reason};
 use demi_store::Progress;
 
 use demi_commands::ui::Ui;
@@ -50,12 +50,14 @@ pub fn why_nothing(paths: &[String], encoding: Option<Encoding>, container: Cont
 }
 
 /// How far the reading is.
-pub fn progress_line(now: &Progress, elapsed: Duration) -> String {
+pub fn progress_line(now: &Progress, share: &Share, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
     let megabytes = now.bytes as f64 / 1e6;
+    let part = share.part().map_or_else(String::new, |part| format!("{:.0} %, ", part * 100.0));
     format!(
-        "{} lines, {megabytes:.0} MB ({:.0} MB/s), {} added, reading {}",
+        "{part}{} lines ({:.0}/s), {megabytes:.0} MB ({:.0} MB/s), {} added, reading {}",
         now.lines,
+        now.lines as f64 / seconds,
         megabytes / seconds,
         now.added,
         now.source

@@ -37,6 +37,6 @@ pub use fate::{Events, Fate, Rejection};
 pub use nature::likely_reason;
 pub use read::encoding::{Encoding, UnknownEncoding};
 pub use read::lines;
-pub use read::source::{Plan, Source, Sources};
+pub use read::source::{Plan, Share, Source, Sources};
 pub use redact::{RedactError, Redaction};
 pub use time::utc_date;

@@ -66,9 +66,10 @@ fn build_with(
     if !options.copy {
         references::hold(&folder.path(ROWS), files)?;
     }
-    progress("reading events");
+    progress("1 of 3: reading events");
     let mut loaded = records::read(files, &options.system)?;
-    progress("matching messages and ordering events");
+    let events = loaded.events.len();
+    progress(&format!("2 of 3: matching the messages of {events} events and ordering them"));
     folder.make()?;
     if extra == Artifact::Base {
         let path = folder.base();
@@ -87,7 +88,7 @@ fn build_with(
         (beside.join().unwrap_or(Err(LineageError::WriterGone)), lineage)
     });
     let (lineage, copied) = (lineage?, copied?);
-    progress("writing the execution");
+    progress(&format!("3 of 3: writing the execution of {events} events"));
     let output = Output::new(files, &loaded, &lineage, extra, options, &folder);
     let summary = output.write(copied)?;
     seal(&folder)?;

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use demi_common::owned;
 use regex::bytes::Regex;
@@ -29,6 +30,35 @@ pub struct Source {
     pub name: String,
     from: From,
     encoding: Option<Encoding>,
+    /// Where the bytes that were read are counted, packed as they are.
+    counted: Option<Arc<AtomicU64>>,
+}
+
+/// How much of all sources was read.
+#[derive(Clone, Debug)]
+pub struct Share {
+    read: Arc<AtomicU64>,
+    whole: Option<u64>,
+}
+
+impl Share {
+    /// The part that was read, from 0 to 1, where it is known how much there is: a stream does not say, and a file that grows says less than it has.
+    #[must_use]
+    pub fn part(&self) -> Option<f64> {
+        let (read, whole) = (self.read.load(Ordering::Relaxed), self.whole.filter(|whole| *whole > 0)?);
+        Some((read as f64 / whole as f64).min(1.0))
+    }
+}
+
+/// Counts what is read.
+struct Counted(File, Arc<AtomicU64>);
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
 }
 
 enum From {
@@ -41,13 +71,13 @@ impl Source {
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Source { name: names::text(&path), from: From::File(path), encoding: None }
+        Source { name: names::text(&path), from: From::File(path), encoding: None, counted: None }
     }
 
     /// A stream under a name of the caller's choice. Offsets count its unpacked bytes.
     #[must_use]
     pub fn stream(name: impl Into<String>, stream: Box<dyn Read + Send>) -> Self {
-        Source { name: name.into(), from: From::Stream(stream), encoding: None }
+        Source { name: name.into(), from: From::Stream(stream), encoding: None, counted: None }
     }
 
     /// The source, decoded from that encoding unless it has one.
@@ -73,7 +103,10 @@ impl Source {
         match self.from {
             From::Stream(stream) => Ok((self.name, stream)),
             From::File(path) => match File::open(&path) {
-                Ok(file) => Ok((self.name, Box::new(file))),
+                Ok(file) => match self.counted {
+                    Some(count) => Ok((self.name, Box::new(Counted(file, count)))),
+                    None => Ok((self.name, Box::new(file))),
+                },
                 Err(source) => Err(ReadError::Read { path: self.name, source }),
             },
         }
@@ -88,6 +121,19 @@ impl Sources {
     #[must_use]
     pub fn decoded(self, encoding: Option<Encoding>) -> Sources {
         Sources(self.0.into_iter().map(|source| source.or_decoded(encoding)).collect())
+    }
+
+    /// The sources, and how much of them was read at any time.
+    #[must_use]
+    pub fn counted(mut self) -> (Sources, Share) {
+        let read = Arc::new(AtomicU64::new(0));
+        let size = |source: &Source| match &source.from {
+            From::Stream(_) => None,
+            From::File(path) => fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.len()),
+        };
+        let whole = self.0.iter().map(size).sum();
+        self.0.iter_mut().for_each(|source| source.counted = Some(read.clone()));
+        (self, Share { read, whole })
     }
 
     /// The sources that `paths` name: files, folders, glob patterns, and `-` for standard input.
@@ -295,6 +341,26 @@ mod tests {
             Ok(sources) => Ok(sources.0.into_iter().map(|s| s.name).collect()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    #[test]
+    fn it_is_known_how_much_of_files_was_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("a.log"), "x\n".repeat(500)).unwrap();
+        fs::write(path("b.log"), "y\n".repeat(1500)).unwrap();
+        let (sources, share) =
+            Sources(vec![Source::file(path("a.log")), Source::file(path("b.log"))]).counted();
+        assert_eq!(share.part(), Some(0.0));
+        let parts = sources.0.into_iter().map(|source| {
+            let (_, mut stream) = source.read().unwrap();
+            stream.read_to_end(&mut Vec::new()).unwrap();
+            share.part()
+        });
+        assert_eq!(parts.collect::<Vec<_>>(), [Some(0.25), Some(1.0)]);
+        let stream = Source::stream("s", Box::new(io::empty()));
+        let (_, share) = Sources(vec![Source::file(path("a.log")), stream]).counted();
+        assert_eq!(share.part(), None);
     }
 
     #[test]
