@@ -152,9 +152,10 @@ pub(crate) fn fitting<L: Logs>(logs: &L) -> Result<u32, LineageError> {
     places.sort_unstable();
     // A sweep that comes to a clock of each actor passes over about so many events.
     let short = u64::from(header.stride) * header.actors.len() as u64 / 2;
-    for probe in 1..=PROBES {
+    // The last has most before it.
+    for probe in (1..=PROBES).rev() {
         let (_, _, actor, end) = places[places.len() * probe / PROBES - 1];
-        let mut sweep = Sweep::new(logs, Limits::default());
+        let mut sweep = Sweep::new(logs, Limits::most(short));
         sweep.add_prefix(actor, logs.chain_end(actor, end)?)?;
         sweep.run()?;
         if sweep.passed() > short {
@@ -232,7 +233,8 @@ pub(crate) fn make(
             places.push((index.order(end - 1)?, i, actor, end));
         }
     }
-    if !fill(index, places, WORK * u64::from(header.events))? {
+    let effort = Effort::of(places.len(), WORK * u64::from(header.events));
+    if !fill(index, places, effort)? {
         return Ok(None);
     }
     let made = clocks.made.take();
@@ -292,7 +294,7 @@ pub(super) fn make_of(logs: &MemoryLogs<'_>) -> Result<Option<(u32, Vec<u32>)>, 
         let missed = held.made.map_or_else(Vec::new, |made| made.missed.into_inner());
         Ok::<_, LineageError>((clock, visited, missed))
     };
-    let (mut visited, most) = (0, WORK * u64::from(header.events));
+    let mut effort = Effort::of(places.len(), WORK * u64::from(header.events));
     for beside in places.chunks(BESIDE) {
         let made: Vec<_> = beside.par_iter().map(|&(_, _, actor, end)| one(&rows, (actor, end))).collect();
         for (at, (made, &(_, row, actor, end))) in made.into_iter().zip(beside).enumerate() {
@@ -300,8 +302,7 @@ pub(super) fn make_of(logs: &MemoryLogs<'_>) -> Result<Option<(u32, Vec<u32>)>, 
             if beside[..at].iter().any(|(_, before, ..)| made.2.contains(before)) {
                 made = one(&rows, (actor, end))?;
             }
-            visited += made.1;
-            if visited > most {
+            if !effort.goes_on(made.1) {
                 return Ok(None);
             }
             rows[row as usize] = Some(made.0);
@@ -310,16 +311,43 @@ pub(super) fn make_of(logs: &MemoryLogs<'_>) -> Result<Option<(u32, Vec<u32>)>, 
     Ok(Some((stride, rows.into_iter().flatten().flat_map(Vec::from).collect())))
 }
 
-/// Makes clocks: by place in the linear extension, number, actor, and end of the part of its log. Says whether all were made with so many visits.
-fn fill(index: &Index, mut places: Vec<(u32, u32, usize, u32)>, most: u64) -> Result<bool, LineageError> {
+/// What clocks cost that are made, and how many there are to be.
+struct Effort {
+    visited: u64,
+    made: u64,
+    count: u64,
+    most: u64,
+}
+
+/// Clocks after which it can be told what all will cost: those of the beginning cost less than the others.
+const TELLING: u64 = 64;
+
+impl Effort {
+    /// So many clocks, for which so many deliveries may be visited; 0 where those are of use that were made when it ends.
+    fn of(count: usize, most: u64) -> Effort {
+        Effort { visited: 0, made: 0, count: count as u64, most }
+    }
+
+    /// Adds a clock for which so many deliveries were visited; says whether it is worth while to go on.
+    fn goes_on(&mut self, visited: u64) -> bool {
+        (self.visited, self.made) = (self.visited + visited, self.made + 1);
+        let of_all = u128::from(self.visited) * u128::from(self.count) / u128::from(self.made);
+        self.visited <= self.most && (self.made < TELLING || of_all <= u128::from(self.most))
+    }
+}
+
+/// Makes clocks: by place in the linear extension, number, actor, and end of the part of its log. Says whether all were made with this effort.
+fn fill(
+    index: &Index,
+    mut places: Vec<(u32, u32, usize, u32)>,
+    mut effort: Effort,
+) -> Result<bool, LineageError> {
     places.sort_unstable();
-    let mut visited = 0;
     for (_, row, actor, end) in places {
         let mut sweep = Sweep::new(index, Limits::default());
         sweep.add_prefix(actor, index.chain_end(actor, end)?)?;
         sweep.run()?;
-        visited += sweep.visited();
-        if visited > most {
+        if !effort.goes_on(sweep.visited()) {
             return Ok(false);
         }
         let ends = sweep.ends().iter().zip(&index.header.actors);
@@ -343,7 +371,7 @@ impl Index {
         *clocks.made.borrow_mut() = vec![None; places.len()];
         self.clocks = clocks;
         // Those that were made are of use, whether all were or not.
-        fill(self, places, 2 * numbers)?;
+        fill(self, places, Effort::of(0, 2 * numbers))?;
         Ok(())
     }
 }

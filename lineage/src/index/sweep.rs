@@ -34,9 +34,16 @@ pub(crate) struct Limits {
     aim: Option<u32>,
     /// Only certain edges count.
     certain: bool,
+    /// Stop when more events than these were passed over.
+    most: Option<u64>,
 }
 
 impl Limits {
+    /// Stops when more events than these were passed over.
+    pub(crate) fn most(events: u64) -> Limits {
+        Limits { most: Some(events), ..Limits::default() }
+    }
+
     /// No limit; whether only certain edges count.
     pub(crate) fn none(certain: bool) -> Limits {
         Limits { certain, ..Limits::default() }
@@ -44,7 +51,7 @@ impl Limits {
 
     /// Stops when `aim` is found to be in the past, or at places before its own, `from`.
     pub(crate) fn until(aim: u32, from: u32, certain: bool) -> Limits {
-        Limits { from, aim: Some(aim), certain }
+        Limits { from, aim: Some(aim), certain, most: None }
     }
 }
 
@@ -245,7 +252,7 @@ impl<'a, L: Logs> Sweep<'a, L> {
             if reached(&self.end) {
                 return Ok(true);
             }
-            if self.outside.is_some() {
+            if self.outside.is_some() || self.limits.most.is_some_and(|most| self.passed > most) {
                 return Ok(false);
             }
             let Some((order, actor, event)) = self.heap.pop() else { return Ok(false) };
