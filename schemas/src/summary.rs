@@ -262,6 +262,9 @@ pub struct BuildSummary {
     /// Edges between actors that only parents and links of spans tell.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub span_edges: u64,
+    /// Edges between threads that their operations tell.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub operation_edges: u64,
     /// The order compared with the stamps of the logs; absent where no event has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<StampCheck>,

@@ -303,12 +303,15 @@ fn describe(s: &BuildSummary, out: &str) -> String {
         (false, _) => format!("violation: {} at {}", s.violation.join(", "), s.affected.join(", ")),
     };
     let order = if s.channels_in_order { "in order" } else { "not all in order" };
-    let edges = match (s.clock_edges, s.span_edges) {
-        (0, 0) => String::new(),
-        (clocks, spans) => {
-            format!("edges besides messages: {clocks} by vector clocks, {spans} by spans\n")
-        }
-    };
+    let by = [
+        (s.clock_edges, "vector clocks"),
+        (s.span_edges, "spans"),
+        (s.operation_edges, "operations of threads"),
+    ];
+    let by: Vec<String> =
+        by.iter().filter(|(edges, _)| *edges > 0).map(|(edges, what)| format!("{edges} by {what}")).collect();
+    let edges =
+        if by.is_empty() { String::new() } else { format!("edges besides messages: {}\n", by.join(", ")) };
     let plan = s.plan.as_ref().map_or_else(String::new, |plan| {
         let counted =
             |n: Option<u64>, what: &str| n.map_or_else(String::new, |n| format!(", {n} {what} read"));

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use crate::reference;
 
 /// All commands with `--json`, and the schema of what each prints, in `schemas/json`.
-const FORMS: [(&str, &str); 33] = [
+const FORMS: [(&str, &str); 34] = [
     ("build", "build-summary"),
     ("check", "answers/check"),
     ("check-history", "answers/check-history"),
@@ -43,6 +43,7 @@ const FORMS: [(&str, &str); 33] = [
     ("query stats", "answers/query-stats"),
     ("replay", "replay-summary"),
     ("threads show", "answers/threads-show"),
+    ("threads verify", "answers/verify"),
 ];
 /// `verify` prints nothing where a result does not hold.
 const VERIFY: (&str, &str) = ("verify", "answers/verify");
@@ -247,6 +248,11 @@ fn answers_of_searches_are_what_their_schemas_say() {
     desk.asks("model check", "model check --json -- python3 ROOT/sdk/python/examples/lock.py");
     fs::write(desk.folder.path().join("bank.jsonl"), crate::threads::SCHEDULE).unwrap();
     desk.asks("threads show", "threads show bank.jsonl --json");
+    fs::create_dir(desk.folder.path().join("tests")).unwrap();
+    fs::write(desk.folder.path().join("tests/bank.jsonl"), crate::threads::SCHEDULE).unwrap();
+    fs::write(desk.folder.path().join("tests/bank.summary.json"), crate::threads::SUMMARY).unwrap();
+    desk.asks("threads show", "threads show tests --json");
+    desk.asks("threads verify", "threads verify tests --json");
     // A program as it is, named by its place from here.
     let program = fs::read_to_string(root().join("examples/programs/register.toml")).unwrap();
     let program = program.replace("examples/programs/", &format!("{}/examples/programs/", root().display()));

@@ -183,12 +183,25 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("report exec --with other --html both.html", "what only one of two executions has"),
         ],
     ),
-    ("threads report", &[("threads report failed.json --html page.html", "a page of a schedule of threads")]),
+    (
+        "threads report",
+        &[("threads report failed.jsonl --html page.html", "a page of a schedule of threads")],
+    ),
     (
         "threads export",
-        &[("threads export failed.json --format shuttle", "the schedule as the string that shuttle replays")],
+        &[(
+            "threads export failed.jsonl --format shuttle",
+            "the schedule as the string that shuttle replays",
+        )],
     ),
-    ("threads show", &[("threads show failed.json", "the tasks side by side")]),
+    (
+        "threads show",
+        &[
+            ("threads show failed.jsonl", "the tasks side by side"),
+            ("threads show tests/", "what each test of a folder came to, with the status of explore"),
+        ],
+    ),
+    ("threads verify", &[("threads verify tests/", "figures, words and schedules say the same")]),
     ("verify", &[("verify min", "every claim of the certificate, from scratch")]),
 ];
 

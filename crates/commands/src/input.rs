@@ -48,6 +48,7 @@ enum Found {
     Minimized,
     Explored,
     Fuzzed,
+    Threads,
     Logs,
     Folder,
     Log,
@@ -70,13 +71,13 @@ impl Found {
 
     fn folder(path: &Path) -> Found {
         let has = |name: &str| path.join(name).exists();
-        let holds_logs = || {
+        let holds = |endings: &[&str]| {
             let names =
                 std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.file_name());
             names.into_iter().any(|name| {
                 let name = name.to_string_lossy();
                 let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-                [".jsonl", ".ndjson", ".log"].iter().any(|ending| name.ends_with(ending))
+                endings.iter().any(|ending| name.ends_with(ending))
             })
         };
         match path {
@@ -88,7 +89,8 @@ impl Found {
                 let summary: Value = serde_json::from_slice(&text).unwrap_or_default();
                 if summary.get("findings").is_some() { Found::Explored } else { Found::Fuzzed }
             }
-            _ if holds_logs() => Found::Logs,
+            _ if holds(&[".summary.json"]) => Found::Threads,
+            _ if holds(&[".jsonl", ".ndjson", ".log"]) => Found::Logs,
             _ => Found::Folder,
         }
     }
@@ -154,6 +156,14 @@ pub fn expect(path: &Path, wanted: Wanted) -> Result<(), String> {
         Found::Minimized => ("is a result of minimize", None),
         Found::Explored => ("is a result of explore", None),
         Found::Fuzzed => ("is a run found by fuzz", None),
+        Found::Threads if wanted == Wanted::Claims => (
+            "has what tests of threads came to",
+            Some(format!("check that with: demi-lineage threads verify {here}")),
+        ),
+        Found::Threads => (
+            "has what tests of threads came to",
+            Some(format!("print that with: demi-lineage threads show {here}")),
+        ),
         Found::Logs if wanted == Wanted::Claims => ("is a folder of logs", None),
         Found::Logs => {
             ("is a folder of logs", Some(format!("build an execution from them: {}", build(&here))))

@@ -1,17 +1,19 @@
 //! Checks: which executions of a test are run, and what is said of them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, FailureKind};
 use crate::log::{Followed, Log};
 use crate::minimize::{follow, follow_log, minimize};
+use crate::recheck::Recheck;
 use crate::run::{Body, Ways, drive};
 use crate::schedule::Schedule;
 use crate::search::{Bounded, Level, Random, Twice};
-use crate::world::{Cost, Directive, Limits, born};
+use crate::summary::{self, Cost, Ended, Found, Summary, Wrong, grouped};
+use crate::world::{Directive, Limits, born};
 
 /// How much is run at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,7 @@ pub struct Outcome {
     complete: Option<u32>,
     random: u64,
     diverged: u64,
+    full: bool,
     terminal: std::collections::BTreeSet<u128>,
     classes: std::collections::BTreeMap<String, u32>,
     followed: Option<Followed>,
@@ -169,14 +172,7 @@ impl Outcome {
     /// What is promised, in a sentence.
     #[must_use]
     pub fn promise(&self) -> String {
-        let count = |n: u32| match (self.cost, n) {
-            (Cost::Preemptions, 0) => "without a preemption".to_owned(),
-            (Cost::Preemptions, 1) => "with at most 1 preemption".to_owned(),
-            (Cost::Preemptions, n) => format!("with at most {n} preemptions"),
-            (Cost::Delays, 0) => "without a delay".to_owned(),
-            (Cost::Delays, 1) => "with at most 1 delay".to_owned(),
-            (Cost::Delays, n) => format!("with at most {n} delays"),
-        };
+        let count = |n: u32| self.cost.at_most(n);
         let of =
             |level: u32| -> u64 { self.levels.iter().take(level as usize + 1).map(Level::executions).sum() };
         let mut text = match self.complete {
@@ -187,34 +183,20 @@ impl Outcome {
         };
         if self.complete.is_none_or(|complete| complete < self.bound) {
             text.push_str(&format!(
-                "; {} was asked for: {} of its executions were run, and DEMI_BUDGET can allow more",
+                "; {} was asked for: {} of its executions were run, and {}",
                 count(self.bound).trim_start_matches("with "),
-                grouped(self.executions())
+                grouped(self.executions()),
+                if self.full { "there was no room for more choices" } else { "DEMI_BUDGET can allow more" }
             ));
         }
         if self.random > 0 {
             text.push_str(&format!("; none in {} random executions", grouped(self.random)));
         }
         if self.diverged > 0 {
-            text.push_str(&format!(
-                "; coverage is incomplete: {} executions went another way the second time",
-                self.diverged
-            ));
+            text.push_str(&format!("; coverage is incomplete: {}", went_another_way(self.diverged)));
         }
         text
     }
-}
-
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A variable of the environment has a value that cannot be used.
@@ -244,7 +226,19 @@ pub struct Check {
     replay: Option<Schedule>,
     log: Option<Arc<Log>>,
     out: Option<PathBuf>,
+    verify: Option<PathBuf>,
     graphs: bool,
+}
+
+/// What a second opinion on a summary came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rechecked {
+    /// All that it claims is true; what was checked.
+    Holds(Vec<String>),
+    /// A claim is false.
+    False(String),
+    /// The budget ended before all was checked, after so many executions.
+    Ended(u64),
 }
 
 impl Check {
@@ -267,6 +261,7 @@ impl Check {
             replay: None,
             log: None,
             out: None,
+            verify: None,
             graphs: false,
         }
     }
@@ -313,7 +308,7 @@ impl Check {
         self
     }
 
-    /// Whether states that are known, by what happened before them, are not explored again.
+    /// Whether states that are known, by what happened before them, are not explored again. Without it every execution within the bound is run.
     #[must_use]
     pub fn cache(mut self, cached: bool) -> Self {
         self.cached = cached;
@@ -370,7 +365,7 @@ impl Check {
         self
     }
 
-    /// The folder of schedule files.
+    /// The folder of schedule files, and of a summary of each test.
     #[must_use]
     pub fn out(mut self, folder: impl Into<PathBuf>) -> Self {
         self.out = Some(folder.into());
@@ -390,7 +385,7 @@ impl Check {
         Ways { limits, stack: self.stack, patience: self.patience }
     }
 
-    /// Takes `DEMI_BOUND`, `DEMI_BUDGET`, `DEMI_STEPS`, `DEMI_LOG`, `DEMI_REPLAY` and `DEMI_OUT` from the environment.
+    /// Takes `DEMI_BOUND`, `DEMI_BUDGET`, `DEMI_STEPS`, `DEMI_LOG`, `DEMI_REPLAY`, `DEMI_OUT` and `DEMI_VERIFY` from the environment.
     ///
     /// # Errors
     /// When one of them has a value that cannot be used.
@@ -421,6 +416,12 @@ impl Check {
         if let Ok(value) = std::env::var("DEMI_OUT") {
             self.out = Some(value.into());
         }
+        if let Ok(value) = std::env::var("DEMI_VERIFY") {
+            self.verify = Some(value.into());
+            if std::env::var_os("DEMI_BUDGET").is_none() {
+                self.budget = Budget::Time(Duration::from_secs(600));
+            }
+        }
         if let Ok(value) = std::env::var("DEMI_LOG") {
             let log = Log::from_file(&value).map_err(|error| Misuse {
                 name: "DEMI_LOG",
@@ -450,7 +451,14 @@ impl Check {
             Ok(check) => check,
             Err(misuse) => panic!("{misuse}"),
         };
+        if let Some(folder) = &check.verify {
+            match check.verify_in(folder, f) {
+                Ok(text) => return say(&format!("demi_threads: {text}")),
+                Err(text) => panic!("{text}"),
+            }
+        }
         let outcome = check.explore(f);
+        let told = check.tell(&outcome);
         if let Some(followed) = outcome.followed() {
             say(&format!("demi_threads: {name}: {followed}"));
         }
@@ -460,6 +468,9 @@ impl Check {
             } else {
                 format!("demi_threads: {name}: {}", outcome.promise())
             });
+            if let Err(error) = told {
+                panic!("the summary of {name} could not be written: {error}");
+            }
             return;
         };
         let mut text = format!("{}\n", finding.failure);
@@ -481,7 +492,177 @@ impl Check {
                 Err(error) => text.push_str(&format!("the schedule could not be written: {error}\n")),
             }
         }
+        if let Err(error) = told {
+            text.push_str(&format!("the summary could not be written: {error}\n"));
+        }
         panic!("{text}");
+    }
+
+    /// Writes the summary of a search, where a folder was given.
+    fn tell(&self, outcome: &Outcome) -> std::io::Result<()> {
+        let Some(folder) = self.out.as_ref().filter(|_| self.replay.is_none()) else { return Ok(()) };
+        let summary = self.summary(outcome);
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join(summary.file_name()), summary.write())
+    }
+
+    /// The name of the file of the schedule.
+    fn schedule_name(&self) -> String {
+        format!("{}.jsonl", summary::stem(&self.name))
+    }
+
+    /// What a search came to, in the form of the summary of `explore`.
+    #[must_use]
+    pub fn summary(&self, outcome: &Outcome) -> Summary {
+        let levels: Vec<summary::Run> = outcome
+            .levels
+            .iter()
+            .enumerate()
+            .map(|(cost, level)| summary::Run {
+                cost: cost as u32,
+                executions: level.executions,
+                steps: level.steps,
+                pruned: level.pruned,
+                complete: level.complete,
+            })
+            .collect();
+        let finding = outcome.finding.as_ref().map(|finding| {
+            let found = Found::new(&finding.failure, finding.by.to_string(), finding.executions);
+            let Some(schedule) = &finding.schedule else { return found };
+            Found {
+                preemptions: Some(schedule.header.preemptions),
+                least: schedule.header.least,
+                steps: schedule.header.steps,
+                schedule: Some(self.schedule_name()),
+                ..found
+            }
+        });
+        let promise = outcome.complete.map(|bound| Summary::promised(self.cost, bound, &levels));
+        let ended = match &promise {
+            _ if finding.is_some() => Ended::Found,
+            Some(promise) if promise.bound >= self.bound => Ended::Complete,
+            _ => Ended::Stopped,
+        };
+        Summary {
+            format: summary::FORMAT.to_owned(),
+            test: self.name.clone(),
+            cost: self.cost,
+            bound: self.bound,
+            steps: self.steps,
+            hog: self.hog,
+            seed: self.seed,
+            ended,
+            promise,
+            incomplete: (outcome.diverged > 0).then(|| went_another_way(outcome.diverged)),
+            findings: finding.into_iter().collect(),
+            levels,
+            random: outcome.random,
+        }
+    }
+
+    /// Checks what the summary in a folder claims of this test, and says what was checked.
+    fn verify_in<F: Fn() + Send + Sync + 'static>(&self, folder: &Path, f: F) -> Result<String, String> {
+        let path = Summary::path_of(folder, &self.name);
+        if !path.exists() {
+            return Ok(format!("{}: there is no {}, so nothing is claimed of it", self.name, path.display()));
+        }
+        let summary = Summary::read(&path).map_err(|error| error.to_string())?;
+        match self.recheck(&summary, folder, f) {
+            Ok(Rechecked::Holds(lines)) => {
+                Ok(format!("{}: all of it holds\n  {}", self.name, lines.join("\n  ")))
+            }
+            Ok(Rechecked::False(text)) => Err(format!("{}: a claim is false: {text}", self.name)),
+            Ok(Rechecked::Ended(executions)) => Err(format!(
+                "{}: the budget ended before all was checked, after {} executions; DEMI_BUDGET can allow more",
+                self.name,
+                grouped(executions)
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Checks what a summary claims of a test: its schedules fail again, and all executions within its promise and below its least failure are run
+    /// once more, by code that shares nothing with the search. They are many more, because it knows of no state that it was there.
+    ///
+    /// # Errors
+    /// When the file of a schedule cannot be read.
+    pub fn recheck<F: Fn() + Send + Sync + 'static>(
+        &self,
+        summary: &Summary,
+        folder: &Path,
+        f: F,
+    ) -> Result<Rechecked, Wrong> {
+        let check = Self { steps: summary.steps, hog: summary.hog, cost: summary.cost, ..self.clone() };
+        let body: Body = Arc::new(f);
+        let mut lines = match summary.verify(folder) {
+            Ok(lines) => lines,
+            Err(Wrong::False(text)) => return Ok(Rechecked::False(text)),
+            Err(error) => return Err(error),
+        };
+        let mut left = match self.budget {
+            Budget::Executions(all) => all,
+            Budget::Time(_) => u64::MAX,
+        };
+        let deadline = match self.budget {
+            Budget::Executions(_) => None,
+            Budget::Time(time) => Some(Instant::now() + time),
+        };
+        let mut all = 0;
+        for found in &summary.findings {
+            let Some(schedule) = summary.schedule(folder, found)? else { continue };
+            let class = found.failure.class();
+            match check.again(&body, &schedule) {
+                Ok(Some(again)) if again.executions == 1 && again.failure.class() == class => {}
+                Ok(_) => return Ok(Rechecked::False(format!("its schedule does not end with: {class}"))),
+                Err(failure) => return Ok(Rechecked::False(failure.to_string())),
+            }
+            lines.push(format!("the schedule fails again: {class}"));
+            let fewer = schedule.header.preemptions.checked_sub(1).filter(|_| found.least);
+            let Some(bound) = fewer else { continue };
+            let asked = (Cost::Preemptions, bound, Some(class.clone()));
+            match check.enumerate(&body, asked, (&mut left, deadline)) {
+                Ok(executions) => all += executions,
+                Err(other) => return Ok(other.with(all)),
+            }
+            let within = Cost::Preemptions.at_most(bound);
+            lines
+                .push(format!("none fails so {within}: {} executions, run without the search", grouped(all)));
+        }
+        match &summary.promise {
+            Some(promise) => {
+                match check.enumerate(&body, (summary.cost, promise.bound, None), (&mut left, deadline)) {
+                    Ok(executions) => lines.push(format!(
+                        "no failure {}: {} executions, run without the search",
+                        summary.cost.at_most(promise.bound),
+                        grouped(executions)
+                    )),
+                    Err(other) => return Ok(other.with(all)),
+                }
+            }
+            None => lines.push("nothing is promised".to_owned()),
+        }
+        Ok(Rechecked::Holds(lines))
+    }
+
+    /// Runs all executions within a bound, without the search: how many there are, or why it is not so that none fails.
+    fn enumerate(
+        &self,
+        body: &Body,
+        (cost, bound, class): (Cost, u32, Option<String>),
+        (left, deadline): (&mut u64, Option<Instant>),
+    ) -> Result<u64, Rechecked> {
+        let mut recheck = Recheck::new(cost, bound, class);
+        (recheck.most, recheck.deadline) = (*left, deadline);
+        let recheck =
+            drive(body, recheck, self.ways()).map_err(|failure| Rechecked::False(failure.to_string()))?;
+        *left = left.saturating_sub(recheck.executions);
+        if let Some((failure, spent)) = recheck.broken {
+            return Err(Rechecked::False(format!("an execution {} fails: {failure}", cost.at_most(spent))));
+        }
+        if recheck.diverged {
+            return Err(Rechecked::False("the test does not do the same each time".to_owned()));
+        }
+        if recheck.complete { Ok(recheck.executions) } else { Err(Rechecked::Ended(recheck.executions)) }
     }
 
     fn write(&self, schedule: &Schedule) -> std::io::Result<PathBuf> {
@@ -493,9 +674,7 @@ impl Check {
             found.unwrap_or_else(std::env::temp_dir).join("demi-threads")
         });
         std::fs::create_dir_all(&folder)?;
-        let safe = |c: char| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '.' };
-        let path = folder
-            .join(format!("{}.jsonl", self.name.replace("::", ".").chars().map(safe).collect::<String>()));
+        let path = folder.join(self.schedule_name());
         std::fs::write(&path, schedule.write())?;
         Ok(path)
     }
@@ -511,6 +690,7 @@ impl Check {
             complete: None,
             random: 0,
             diverged: 0,
+            full: false,
             terminal: Default::default(),
             classes: Default::default(),
             followed: None,
@@ -596,6 +776,7 @@ impl Check {
                 outcome.levels.clone_from(&bounded.levels);
                 outcome.complete = bounded.complete();
                 outcome.diverged = bounded.diverged;
+                outcome.full = bounded.is_full();
                 outcome.terminal.extend(bounded.graphs.iter().flatten());
                 outcome.classes.clone_from(&bounded.classes);
                 if let Some(found) = &bounded.found
@@ -703,6 +884,20 @@ impl Check {
             tests: 0,
             schedule: Some(again),
         })
+    }
+}
+
+fn went_another_way(executions: u64) -> String {
+    format!("{executions} executions went another way the second time")
+}
+
+impl Rechecked {
+    /// With executions that were run before.
+    fn with(self, before: u64) -> Self {
+        match self {
+            Rechecked::Ended(executions) => Rechecked::Ended(before + executions),
+            other => other,
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 pub mod failure;
 mod page;
 pub mod schedule;
+pub mod summary;
 
 #[cfg(feature = "runtime")]
 mod check;
@@ -30,6 +31,8 @@ mod op;
 #[cfg(feature = "parking_lot")]
 pub mod parking_lot;
 #[cfg(feature = "runtime")]
+mod recheck;
+#[cfg(feature = "runtime")]
 mod run;
 #[cfg(feature = "runtime")]
 mod search;
@@ -45,7 +48,7 @@ pub mod time;
 mod world;
 
 #[cfg(feature = "runtime")]
-pub use check::{Check, Finding, Half, Outcome, check};
+pub use check::{Check, Finding, Half, Outcome, Rechecked, check};
 #[cfg(feature = "macros")]
 pub use demi_threads_macros::test;
 #[cfg(feature = "runtime")]
@@ -57,5 +60,6 @@ pub use search::Level;
 /// Values of which each task has its own, as [`std::thread_local!`] declares them.
 #[cfg(feature = "runtime")]
 pub use shuttle::thread_local;
+pub use summary::Cost;
 #[cfg(feature = "runtime")]
-pub use world::{Cost, Why};
+pub use world::Why;

@@ -14,6 +14,12 @@ use crate::world::{Cost, Directive, Guide, Plan, Why, World, directed};
 /// The most operations of one piece in a file.
 const MOST_IN_A_PIECE: usize = 24;
 
+/// The most executions of one way to make a failure smaller.
+const MOST_TESTS: u64 = 2_000;
+
+/// The most places at which a simple schedule leaves the deterministic scheduler.
+const MOST_PLACES: u32 = 8;
+
 /// The version of the runtime, as `Cargo.toml` pins it.
 pub(crate) const SHUTTLE: &str = "0.9.10";
 
@@ -46,7 +52,7 @@ pub(crate) fn follow(body: &Body, ways: Ways, directives: &[Directive], log: boo
         directives: world.directives(),
         preemptions: ended.preemptions,
         steps: ended.steps,
-        pieces: log.then(|| pieces(world)),
+        pieces: log.then(|| pieces(world, ended.steps)),
         failure: ended.failure,
     });
     let single = drive(body, single, ways)?;
@@ -80,19 +86,16 @@ pub(crate) fn follow_log(
     Ok(drive(body, single, ways)?.result.unwrap_or((None, None)))
 }
 
-fn pieces(world: &World) -> Pieces {
+fn pieces(world: &World, steps: u32) -> Pieces {
     let did = |op: &crate::op::Op| {
-        let on = match op.kind {
-            crate::op::Kind::Join => world.name(op.aux as crate::op::TaskId),
-            _ => world.resource_name(op.on),
-        };
-        Did { op: format!("{} {on}", op.kind.word()).trim_end().to_owned(), at: spot(op.at) }
+        let what = format!("{} {}", op.kind.word(), world.touched(op));
+        Did { op: what.trim_end().to_owned(), at: spot(op.at) }
     };
     let cut = |mut all: Vec<Did>| {
         if all.len() > MOST_IN_A_PIECE {
             let half = MOST_IN_A_PIECE / 2;
             let left_out = all.len() - 2 * half;
-            let middle = Did { op: format!("... {left_out} more ..."), at: all[half].at.clone() };
+            let middle = Did::left_out(left_out, all[half].at.clone());
             all.splice(half..half + left_out, [middle]);
         }
         all
@@ -134,6 +137,9 @@ fn pieces(world: &World) -> Pieces {
         }
         ops[usize::from(step.task)] += 1;
         current.1.push(did(&step.op));
+    }
+    if let (Some(last), true) = (world.steps.last(), steps as usize > world.steps.len()) {
+        current.1.push(Did::left_out(steps as usize - world.steps.len(), spot(last.op.at)));
     }
     let tasks = (0..world.tasks.len() as u16).map(|task| (world.name(task), world.path(task))).collect();
     let shuttle = (!world.turns.is_empty()).then(|| crate::schedule::as_shuttle_has_it(&world.turns));
@@ -254,7 +260,7 @@ pub(crate) fn minimize(
         ways,
         class: found.failure.class(),
         tests: 0,
-        most: 2_000,
+        most: MOST_TESTS,
         best: found.directives.clone(),
         preemptions: found.preemptions,
         steps: found.steps,
@@ -272,6 +278,19 @@ pub(crate) fn minimize(
         if least || search.preemptions == 0 {
             least = true;
             break;
+        }
+        // Where tasks are many, even all executions with fewer preemptions are too many to come to the simplest ones of them soon.
+        let mut few = Bounded::few_places(search.preemptions - 1, MOST_PLACES);
+        few.class = Some(search.class.clone());
+        few.allowance = MOST_TESTS;
+        let few = drive(body, few, ways)?;
+        search.tests += few.executions;
+        search.most += few.executions;
+        if let Some(found) = few.found {
+            search.best = found.directives;
+            search.preemptions = found.preemptions;
+            search.steps = found.steps;
+            continue;
         }
         // Below the result: a hit is a better one, the end of the search is the proof.
         let mut below = Bounded::new(Cost::Preemptions, search.preemptions - 1, true);

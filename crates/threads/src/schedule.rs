@@ -44,6 +44,20 @@ pub struct Did {
     pub at: Spot,
 }
 
+impl Did {
+    /// In the middle of what is too long to be told.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn left_out(operations: usize, at: Spot) -> Self {
+        Self { op: format!("... {operations} more ..."), at }
+    }
+
+    /// How many operations it stands for.
+    fn operations(&self) -> u64 {
+        let left_out = self.op.strip_prefix("... ").and_then(|rest| rest.strip_suffix(" more ..."));
+        left_out.and_then(|operations| operations.parse().ok()).unwrap_or(1)
+    }
+}
+
 /// When a task is left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct After {
@@ -126,6 +140,17 @@ pub struct Schedule {
     pub switches: Vec<Switch>,
     /// Its last line.
     pub last: Last,
+}
+
+/// What the lines of a schedule come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Switches that are preemptions.
+    pub preemptions: u32,
+    /// Operations.
+    pub steps: u64,
+    /// A task of which one line says something else than those before.
+    pub contradicts: Option<String>,
 }
 
 /// Why a file cannot be read.
@@ -223,6 +248,25 @@ impl Schedule {
     pub fn pieces(&self) -> impl Iterator<Item = (&str, &[Did], Option<&Switch>)> {
         let switches = self.switches.iter().map(|switch| (&*switch.after.task, &*switch.did, Some(switch)));
         switches.chain([(&*self.last.last, &*self.last.did, None)])
+    }
+
+    /// What its lines come to, counted from themselves.
+    #[must_use]
+    pub fn count(&self) -> Count {
+        let mut count = Count { preemptions: 0, steps: 0, contradicts: None };
+        let mut done: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+        for (task, did, switch) in self.pieces() {
+            let steps: u64 = did.iter().map(Did::operations).sum();
+            count.steps += steps;
+            let own = done.entry(task).or_default();
+            *own += steps;
+            let Some(switch) = switch else { continue };
+            count.preemptions += u32::from(switch.why == "preempt");
+            if u64::from(switch.after.ops) != *own && count.contradicts.is_none() {
+                count.contradicts = Some(task.to_owned());
+            }
+        }
+        count
     }
 
     /// What it is, in a sentence.

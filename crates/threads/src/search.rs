@@ -24,7 +24,7 @@ impl Level {
         self.executions
     }
 
-    /// Steps of all of them.
+    /// Steps of all of them, each up to the known state that it came to.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
@@ -70,10 +70,14 @@ struct Item {
     trace: Arc<[TaskId]>,
     len: u32,
     other: TaskId,
-    graph: u128,
+    /// A part of the hash of what happened before, which is enough to see that something else did.
+    graph: u64,
     /// How often it was tried and went another way.
     tries: u8,
 }
+
+/// The most choices that wait: 32 bytes each.
+const MOST_WAITING: usize = 1 << 23;
 
 /// All executions within a bound, those with the least cost first.
 pub(crate) struct Bounded {
@@ -96,7 +100,12 @@ pub(crate) struct Bounded {
     pub(crate) allowance: u64,
     pub(crate) diverged: u64,
     pub(crate) deadline: Option<std::time::Instant>,
-    most_work: usize,
+    /// The most preemptions, where the cost is the number of choices that are not those of the deterministic scheduler.
+    most_preemptions: Option<u32>,
+    /// Choices that wait, of all costs.
+    waiting: usize,
+    /// From this cost on there was no room for some.
+    no_room: Option<usize>,
     known: HashKeyed<u32>,
 }
 
@@ -123,14 +132,29 @@ impl Bounded {
             allowance: u64::MAX,
             diverged: 0,
             deadline: None,
-            most_work: 1 << 24,
+            most_preemptions: None,
+            waiting: 1,
+            no_room: None,
             known: HashKeyed::default(),
         }
+    }
+
+    /// Executions with at most so many preemptions, those first that leave the deterministic scheduler at the fewest places.
+    pub(crate) fn few_places(most_preemptions: u32, places: u32) -> Self {
+        let mut few = Self::new(Cost::Preemptions, places, false);
+        few.most_preemptions = Some(most_preemptions);
+        few
+    }
+
+    /// Whether choices were left out because there was no room for them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.no_room.is_some()
     }
 
     /// The highest bound up to which nothing is left, if any.
     pub(crate) fn complete(&self) -> Option<u32> {
         let complete = self.levels.iter().take_while(|level| level.complete).count();
+        let complete = complete.min(self.no_room.unwrap_or(usize::MAX));
         if self.diverged > 0 { None } else { (complete as u32).checked_sub(1) }
     }
 }
@@ -152,9 +176,12 @@ impl Strategy for Bounded {
         let item = loop {
             let level = self.work.get_mut(self.level)?;
             match level.pop() {
-                Some(item) => break item,
+                Some(item) => {
+                    self.waiting -= 1;
+                    break item;
+                }
                 None => {
-                    self.levels[self.level].complete = true;
+                    self.levels[self.level].complete = self.no_room.is_none_or(|from| self.level < from);
                     self.level += 1;
                 }
             }
@@ -176,6 +203,7 @@ impl Strategy for Bounded {
             // A stray event may be gone the next time; else nothing can be promised of what would have come after.
             item.tries += 1;
             if item.tries < 2 {
+                self.waiting += 1;
                 self.work[level].push(item);
             } else {
                 self.diverged += 1;
@@ -186,46 +214,59 @@ impl Strategy for Bounded {
         self.allowance -= 1;
         let sums = &mut self.levels[level];
         sums.executions += 1;
-        sums.steps += u64::from(ended.steps);
+        // What comes behind a known state is run because that is cheaper than to stop; it is nothing new.
+        let known = world.known_from.and_then(|at| world.branches.get(at));
+        sums.steps += u64::from(known.map_or(ended.steps, |branch| branch.step()));
         sums.pruned += u64::from(ended.pruned);
         let begin = item.len as usize + usize::from(item.other != TaskId::MAX);
         let until = world.known_from.unwrap_or(world.branches.len());
         let mut trace: Option<Arc<[TaskId]>> = None;
-        for at in begin..until {
+        let mut places = 0;
+        for at in 0..until {
             let branch = &world.branches[at];
+            let before = places;
+            places += u32::from(!branch.by_default);
+            if at < begin {
+                continue;
+            }
             for (delay, other) in world.choices(branch).iter().enumerate().skip(1).rev() {
-                let more = match self.cost {
-                    Cost::Preemptions => u32::from(branch.stays),
-                    Cost::Delays => delay as u32,
+                let spent = match (self.most_preemptions, self.cost) {
+                    (Some(most), _) if branch.spent + u32::from(branch.stays) > most => continue,
+                    (Some(_), _) => before + 1,
+                    (None, Cost::Preemptions) => branch.spent + u32::from(branch.stays),
+                    (None, Cost::Delays) => branch.spent + delay as u32,
                 };
-                let spent = branch.spent + more;
                 if spent > self.bound {
                     continue;
                 }
-                if self.work[spent as usize].len() >= self.most_work {
-                    self.diverged += 1;
-                    break;
+                if self.waiting >= MOST_WAITING {
+                    let from = spent as usize;
+                    self.no_room = Some(self.no_room.map_or(from, |before| before.min(from)));
+                    continue;
                 }
+                self.waiting += 1;
                 let trace =
                     trace.get_or_insert_with(|| world.branches.iter().map(|branch| branch.chosen).collect());
                 self.work[spent as usize].push(Item {
                     trace: Arc::clone(trace),
                     len: at as u32,
                     other: *other,
-                    graph: branch.graph,
+                    graph: branch.graph as u64,
                     tries: 0,
                 });
             }
         }
+        // What comes behind a known state was seen when it was met first, or the cache loses it.
         if let Some(graphs) = &mut self.graphs
             && ended.failure.is_none()
+            && !ended.pruned
         {
             graphs.insert(ended.graph);
         }
         if let Some(failure) = &ended.failure {
             let class = failure.class();
             if self.class.as_ref().is_none_or(|wanted| *wanted == class) {
-                if self.all {
+                if self.all && !ended.pruned {
                     let least = self.classes.entry(class).or_insert(level as u32);
                     *least = (*least).min(level as u32);
                 }
@@ -379,7 +420,10 @@ impl Strategy for Twice {
         let steps: Vec<String> = world
             .steps
             .iter()
-            .map(|step| format!("{} does {} at {}", world.name(step.task), step.op.kind.word(), step.op.at))
+            .map(|step| {
+                let what = format!("{} {}", step.op.kind.word(), world.touched(&step.op));
+                format!("{} does {} at {}", world.name(step.task), what.trim_end(), step.op.at)
+            })
             .collect();
         let Some(first) = &self.first else {
             self.first = Some(steps);

@@ -5,23 +5,16 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::failure::{Failure, FailureKind, Held, Waits};
 use crate::fair::{Fair, Tasks};
 use crate::hash::{HashKeyed, HashSet, mix, of_text};
 use crate::log::{Followed, Log, Logged};
 use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag, TaskId};
-
-/// What a search bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
-    /// Switches away from a task that could go on.
-    Preemptions,
-    /// Tasks passed over in the order of the deterministic scheduler.
-    Delays,
-}
+use crate::recheck::Enumeration;
+pub(crate) use crate::summary::Cost;
 
 /// A task.
 #[derive(Debug)]
@@ -118,6 +111,13 @@ pub(crate) struct Branch {
     step: u32,
 }
 
+impl Branch {
+    /// Steps before it.
+    pub(crate) fn step(&self) -> u32 {
+        self.step
+    }
+}
+
 /// A step, for reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
@@ -183,7 +183,7 @@ pub(crate) fn directed<'a>(directives: impl IntoIterator<Item = &'a Directive>) 
 #[derive(Clone, Debug)]
 pub(crate) enum Guide {
     /// The first choices of an earlier execution, then another one, then the deterministic scheduler.
-    Prefix { trace: Arc<[TaskId]>, len: usize, other: Option<TaskId>, graph: u128 },
+    Prefix { trace: Arc<[TaskId]>, len: usize, other: Option<TaskId>, graph: u64 },
     /// Chance, weighted by the operations that are left to each task, where known.
     Random { state: u64, weights: Option<Arc<HashKeyed<u32>>> },
     /// The deterministic scheduler, but for these.
@@ -192,6 +192,8 @@ pub(crate) enum Guide {
     Round { trace: Arc<[TaskId]>, from: usize },
     /// The operations of a log, as far as they go.
     Logged(Arc<Log>),
+    /// Who enumerates all executions on its own.
+    Enumerated(Arc<Mutex<Enumeration>>),
     /// The scheduler of shuttle that runs the test without ours.
     Guest,
 }
@@ -208,6 +210,16 @@ pub(crate) struct Plan {
     pub(crate) expands: bool,
     /// Whether it is looked for places that look alike.
     pub(crate) compares: bool,
+}
+
+/// The most steps of an execution that are kept for reports.
+const MOST_STEPS_KEPT: usize = 1 << 20;
+
+impl Plan {
+    /// Whether it is of a search that runs all executions, also those that come to the same as others.
+    fn runs_all(&self) -> bool {
+        self.expands && !self.cached
+    }
 }
 
 /// How often a round must come again before it is called endless.
@@ -295,7 +307,7 @@ pub(crate) struct World {
 pub(crate) struct Heart {
     pub(crate) beats: AtomicU64,
     /// The last step, where steps are kept.
-    pub(crate) last: std::sync::Mutex<Option<(String, Kind, Place)>>,
+    pub(crate) last: Mutex<Option<(String, Kind, Place)>>,
 }
 
 static EXECUTIONS: AtomicU32 = AtomicU32::new(1);
@@ -657,7 +669,7 @@ impl World {
         if let Some(heart) = &self.heart {
             heart.beats.fetch_add(1, Ordering::Relaxed);
         }
-        if self.plan.log {
+        if self.plan.log && self.steps.len() < MOST_STEPS_KEPT {
             let holds = task.holds.iter().map(|(id, _)| *id).collect();
             self.steps.push(Step { task: current, op, why: self.why.take(), holds });
             if let Some(heart) = &self.heart {
@@ -739,14 +751,30 @@ impl World {
             let kind = self.hog(current);
             return self.fail(kind);
         }
-        self.fair.stepped(current, enabled, yields);
+        let began = running && self.tasks[usize::from(current)].ops == 0;
+        // A task that was chosen and did nothing has not run, or it would matter to others that it was left at once.
+        if !began || yields {
+            self.fair.stepped(current, enabled, yields);
+        }
         let could = running && enabled.contains(&current);
         self.fair.filter(enabled);
         let stays = could && !yields && enabled.contains(&current);
-        let just_began = self.tasks[usize::from(current)].ops == 0;
+        let just_began = began && !self.plan.runs_all();
         self.wanted = self.by_log(enabled);
         let chosen = if let [only] = enabled[..] {
             only
+        } else if let Guide::Enumerated(all) = &self.plan.guide {
+            let chosen = all.lock().unwrap_or_else(PoisonError::into_inner).choose(
+                current,
+                !running || yields,
+                enabled,
+            );
+            let Some(chosen) = chosen else {
+                self.ended.diverged = true;
+                self.stopped = true;
+                return;
+            };
+            chosen
         } else if stays
             && just_began
             && !self.leaves(current)
@@ -875,14 +903,18 @@ impl World {
         makes_way.copied()
     }
 
+    /// What an operation is about: another task, or a resource.
+    pub(crate) fn touched(&self, op: &Op) -> String {
+        match op.kind {
+            Kind::Join => self.name(op.aux as TaskId),
+            _ => self.resource_name(op.on),
+        }
+    }
+
     /// What a task does next, and where.
     fn doing(&self, task: TaskId) -> String {
         let op = self.tasks[usize::from(task)].pending;
-        let on = match op.kind {
-            Kind::Join => self.name(op.aux as TaskId),
-            _ => self.resource_name(op.on),
-        };
-        let what = format!("{} {on}", op.kind.word());
+        let what = format!("{} {}", op.kind.word(), self.touched(&op));
         format!("{} does {} at {}", self.name(task), what.trim_end(), op.at)
     }
 
@@ -934,7 +966,7 @@ impl World {
                     trace[at]
                 } else if let (true, Some(other)) = (at == *len, *other) {
                     fresh = false;
-                    if *graph != self.graph || !enabled.contains(&other) {
+                    if *graph != self.graph as u64 || !enabled.contains(&other) {
                         self.ended.diverged = true;
                         self.stopped = true;
                         return default;
@@ -972,7 +1004,7 @@ impl World {
                 found
             }
             Guide::Logged(_) => self.wanted.unwrap_or(default),
-            Guide::Guest => default,
+            Guide::Guest | Guide::Enumerated(_) => default,
             Guide::Directed(map) => {
                 let task = &self.tasks[usize::from(current)];
                 match map.get(&mix(task.birth, u128::from(task.ops))) {

@@ -70,4 +70,10 @@ pub mod private {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         NEXT.fetch_add(1, Ordering::SeqCst)
     }
+
+    /// The number of the process, which tells operations of several apart.
+    #[must_use]
+    pub fn process() -> u32 {
+        std::process::id()
+    }
 }

@@ -100,14 +100,15 @@ macro_rules! local {
 
 /// A thread does something with a lock, a shared value or another thread: `operation!(thread, "lock", "queue")`. The operation is `lock`, `unlock`,
 /// `wait`, `notify`, `read`, `write`, `spawn` or `join`, and what follows is the lock, the value or the other thread. It is a `local` record with a
-/// number that counts over all threads. Log a `lock` after the lock is taken, a `wait` before it begins, and everything else before it is done.
+/// number that counts over all threads, and with the number of the process. Log a `lock` after the lock is taken, a `wait` before it begins, and everything else before it is done.
 ///
 /// A test with the crate `demi-threads` follows such a log: `DEMI_LOG=events.jsonl cargo test`.
 #[macro_export]
 macro_rules! operation {
     ($thread:expr, $operation:expr, $on:expr $(, $($rest:tt)*)?) => {
         $crate::event!(
-            "local", $thread, "type" = $operation, payload = %$on, operation = $crate::private::operation() $(, $($rest)*)?
+            "local", $thread, "type" = $operation, payload = %$on, operation = $crate::private::operation(),
+            process = $crate::private::process() $(, $($rest)*)?
         )
     };
 }

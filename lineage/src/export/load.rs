@@ -175,6 +175,7 @@ fn joint(reason: Reason) -> Joint {
         Reason::Clock => Joint::Clock,
         Reason::Parent => Joint::Parent,
         Reason::Link => Joint::Link,
+        Reason::Operation => Joint::Operation,
     }
 }
 

@@ -43,11 +43,13 @@ pub enum Joint {
     Indirect,
     /// A link of a span to one in another log tells it.
     Link,
+    /// Operations of threads tell it.
+    Operation,
 }
 
 impl Joint {
     /// All of them; the position is the code used in compact columns.
-    pub const ALL: [Joint; 15] = [
+    pub const ALL: [Joint; 16] = [
         Joint::Local,
         Joint::MessageId,
         Joint::Timer,
@@ -63,6 +65,7 @@ impl Joint {
         Joint::Parent,
         Joint::Indirect,
         Joint::Link,
+        Joint::Operation,
     ];
 
     /// The word written in files.
@@ -84,6 +87,7 @@ impl Joint {
             Joint::Parent => "parent",
             Joint::Indirect => "indirect",
             Joint::Link => "link",
+            Joint::Operation => "operation",
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) type Latest = (String, String, u32, u64);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BaseFacts {
     version: String,
-    /// Whether events have vector clocks, or parents.
+    /// Whether events have vector clocks or parents, or are operations of threads.
     clocked: bool,
     /// Whether all messages were joined by ids, each at the one it was sent to.
     by_id: bool,

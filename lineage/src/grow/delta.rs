@@ -16,7 +16,7 @@ use super::{LARGEST, RebuildReason};
 use crate::error::LineageError;
 use crate::execution::writer;
 use crate::index::Index;
-use crate::read::{Loaded, Source, beside, columns, columns_of, record_schema, records, rows_of};
+use crate::read::{Loaded, Source, beside, columns, columns_of, operations, record_schema, records, rows_of};
 
 /// The files of a store, and what became of those that the base was built of.
 pub(crate) struct StoreFiles<'a> {
@@ -120,7 +120,8 @@ impl Delta {
         }
         let files = vec![beside(open)?, beside(&path)?];
         let loaded = records::read(&files, system)?;
-        if loaded.clocked || loaded.has_spans {
+        let threads = operations::read(&files, &loaded.events, &loaded.placement)?.any;
+        if loaded.clocked || loaded.has_spans || threads {
             return Ok(Err(RebuildReason::Clocks));
         }
         let events = &loaded.events;

@@ -39,8 +39,8 @@ pub enum RebuildReason {
     /// There is no base.
     #[error("there is no base of this version")]
     NoBase,
-    /// The base or the delta has vector clocks, or spans.
-    #[error("records have vector clocks or spans")]
+    /// The base or the delta has vector clocks, spans, or operations of threads.
+    #[error("records have vector clocks or spans, or are operations of threads")]
     Clocks,
     /// A message has no id or one that is a guess, or one for several receivers or for another than who took it.
     #[error("some messages have no ids, or were received by another actor than addressed")]

@@ -240,6 +240,7 @@ impl Ordered {
             matched: base.matched + matched,
             clock_edges: 0,
             span_edges: 0,
+            operation_edges: 0,
             stamps: None,
             unmatched,
             affected: Vec::new(),

@@ -38,8 +38,8 @@ impl Info {
             Reason::None | Reason::Inferred => 0,
             Reason::ChannelOrder => 1,
             Reason::Timer => 2,
-            // Clocks and spans tell further edges only, see `links`.
-            Reason::MessageId | Reason::Clock | Reason::Parent | Reason::Link => 3,
+            // Clocks, spans and operations tell further edges only, see `links`.
+            Reason::MessageId | Reason::Clock | Reason::Parent | Reason::Link | Reason::Operation => 3,
         };
         let mut bits = (role as u8) | (reason << 5);
         bits |= if alone { ALONE } else { 0 };

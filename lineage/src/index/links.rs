@@ -1,4 +1,4 @@
-//! Further edges, any number an event: messages to several receivers, and what only vector clocks, parents or links tell.
+//! Further edges, any number an event: messages to several receivers, and what only vector clocks, parents, links or operations of threads tell.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ pub(crate) fn code(how: Evidence) -> u32 {
         Reason::Parent => 2,
         Reason::Link => 3,
         Reason::Inferred => 4,
+        Reason::Operation => 5,
         _ => 0,
     };
     if how.certain { reason } else { reason | UNCERTAIN }
@@ -37,6 +38,7 @@ fn how(code: u32) -> Evidence {
         2 => Reason::Parent,
         3 => Reason::Link,
         4 => Reason::Inferred,
+        5 => Reason::Operation,
         _ => Reason::MessageId,
     };
     Evidence { reason, certain: code & UNCERTAIN == 0 }

@@ -28,6 +28,8 @@ pub enum HopReason {
     Parent,
     /// A span and one in another log to which it links.
     Link,
+    /// Operations of two threads.
+    Operation,
 }
 
 /// An edge of a causal chain.
@@ -66,6 +68,7 @@ impl HopReason {
             HopReason::Clock => "clock",
             HopReason::Parent => "parent",
             HopReason::Link => "link",
+            HopReason::Operation => "operation",
         }
     }
 }
@@ -78,6 +81,7 @@ fn word(reason: Reason) -> HopReason {
         Reason::Clock => HopReason::Clock,
         Reason::Parent => HopReason::Parent,
         Reason::Link => HopReason::Link,
+        Reason::Operation => HopReason::Operation,
         Reason::MessageId => HopReason::MessageId,
         Reason::ChannelOrder => HopReason::ChannelOrder,
         Reason::Timer => HopReason::Timer,

@@ -23,6 +23,8 @@ pub(crate) enum Reason {
     Parent,
     /// By a link of a span to one in another log, where nothing else tells it.
     Link,
+    /// By operations of threads: a lock that one gave back and another one took, a notification, the beginning and the end of a thread.
+    Operation,
 }
 
 impl Reason {
@@ -37,12 +39,13 @@ impl Reason {
             Reason::Clock => "clock",
             Reason::Parent => "parent",
             Reason::Link => "link",
+            Reason::Operation => "operation",
         }
     }
 
     /// Whether it is of an edge that is no message.
     pub(crate) fn is_no_message(self) -> bool {
-        matches!(self, Reason::Clock | Reason::Parent | Reason::Link)
+        matches!(self, Reason::Clock | Reason::Parent | Reason::Link | Reason::Operation)
     }
 }
 
@@ -77,7 +80,7 @@ pub(crate) enum Status {
     Duplicate,
     /// Received from outside, and the send is in no log.
     External,
-    /// Nothing was sent or received: an order that clocks, parents or links tell.
+    /// Nothing was sent or received: an order that clocks, parents, links or operations of threads tell.
     Order,
 }
 
@@ -113,7 +116,7 @@ pub(crate) struct Matching {
     /// By event: whether no other match is possible.
     pub(crate) certain: Vec<bool>,
     /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
-    /// each receive but the first; the others are told by vector clocks, or by the parents and links of spans.
+    /// each receive but the first; the others are told by vector clocks, by the parents and links of spans, or by operations of threads.
     extra: Vec<(u32, u32)>,
     /// By entry of `extra`: why it is there.
     extra_evidence: Vec<Evidence>,
@@ -135,7 +138,7 @@ impl Matching {
     }
 
     /// Further edges, sorted by the later event: the earlier event and the later. A message that several received has one for
-    /// each receive but the first; the others are told by vector clocks, or by the parents and links of spans.
+    /// each receive but the first; the others are told by vector clocks, by the parents and links of spans, or by operations of threads.
     pub(crate) fn extra(&self) -> &[(u32, u32)] {
         &self.extra
     }

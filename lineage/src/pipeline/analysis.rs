@@ -13,7 +13,7 @@ use crate::matching::{
     Channels, LastDeliveries, LoggedClocks, Matching, Reason, by_id, channels, clocks, content, unmatched,
 };
 use crate::order::{Graph, Order, Provenance, Target, ViolationSpec, against, provenance};
-use crate::read::{Contents, Events, Loaded, Placement, Units};
+use crate::read::{Contents, Events, Loaded, Placement, Units, operations};
 
 /// All results of the analysis of the events.
 pub(super) struct Lineage {
@@ -85,6 +85,11 @@ pub(super) fn analyse(
             matching.add_extra(edge.cause(), edge.effect(), reason, edge.is_certain());
         }
     }
+    let operations = operations::read(files, events, &placement)?;
+    for edge in &operations.edges {
+        matching.add_extra(edge.cause, edge.effect, Reason::Operation, edge.certain);
+    }
+    matching.warnings.extend(operations.warnings);
     matching.sort_extra();
     let observed = Channels::observe(events, &matching, LastDeliveries::default(), true);
     unmatched::explain(events, &mut matching, &contents, &observed);
@@ -92,7 +97,7 @@ pub(super) fn analyse(
     matching.warnings.extend(unmatched::differ_in_type(events, &matching, files, &placement)?);
     let base = match extra {
         Artifact::Base => {
-            let clocked = loaded.clocked || loaded.has_spans;
+            let clocked = loaded.clocked || loaded.has_spans || operations.any;
             Some(BaseFacts::of(events, &matching, &observed, clocked, &folder.base())?)
         }
         Artifact::Schedule => None,
@@ -155,6 +160,7 @@ pub(super) fn summarize(
         matched,
         clock_edges: further(|reason| reason == Reason::Clock),
         span_edges: further(|reason| matches!(reason, Reason::Parent | Reason::Link)),
+        operation_edges: further(|reason| reason == Reason::Operation),
         stamps: lineage.stamps.clone(),
         unmatched,
         affected: lineage.target.affected().to_vec(),

@@ -174,12 +174,12 @@ impl Query {
         })
     }
 
-    /// Messages by explicit edges from inside the cut to outside. An edge by clocks stands for a message of which nothing else tells; a parent
-    /// and a link are none.
+    /// Messages by explicit edges from inside the cut to outside. An edge by clocks stands for a message of which nothing else tells; a parent,
+    /// a link and an edge between threads are none.
     fn links_across(&self, ends: &[u32]) -> Result<u64, LineageError> {
         let mut across = 0;
         for (cause, effect, how) in self.index.links().all()? {
-            if matches!(how.reason, Reason::Parent | Reason::Link) {
+            if matches!(how.reason, Reason::Parent | Reason::Link | Reason::Operation) {
                 continue;
             }
             let inside = |e: u32| ends.get(self.index.actor_of(e)).is_some_and(|&end| e < end);

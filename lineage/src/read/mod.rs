@@ -6,6 +6,7 @@ mod contents;
 mod events;
 pub(crate) mod gather;
 pub(crate) mod intern;
+pub(crate) mod operations;
 mod parents;
 mod partition;
 mod placement;

@@ -18,4 +18,5 @@ mod doubt;
 mod export;
 mod order_index;
 mod properties;
+mod threads;
 mod window;

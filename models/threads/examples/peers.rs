@@ -114,6 +114,19 @@ fn main() {
         "channel" channel() true;
         "block_channel" block_channel() true;
         "oneshot" oneshot() true;
+        "queue_bad" queue(3) true;
+        "qsort_mt" sorting_pool() true;
+        "aget" interrupted_download() true;
+        "pbzip2" freed_queue() true;
+        "ctrace" ended_trace() true;
+        "interlocked_stealing" interlocked_stealing(3) true;
+        "gone_sender" gone_sender() true;
+        "refused_fill" refused_fill() true;
+        "remote_wake" remote_wake() false;
+        "reference_count" reference_count() true;
+        "spin_lock" spin_lock() true;
+        "wait_without_loop" wait_without_loop() false;
+        "join_under_lock" join_under_lock() false;
     };
     println!(
         "executions to the first failure, - = none in {MOST}; medians of {SEEDS} seeds where chance decides"
@@ -160,94 +173,85 @@ fn main() {
     }
 }
 
-fn sound(lock: impl Fn() + Send + Sync + 'static) -> impl Fn() + Send + Sync + 'static {
-    lock
+/// How many executions a library makes in a second: the most of three rounds, each a second or more long.
+fn rate(mut some: impl FnMut() -> usize) -> String {
+    let round = |_| {
+        let (begin, mut all) = (Instant::now(), 0);
+        while begin.elapsed().as_millis() < 1_000 {
+            all += some();
+        }
+        all as f64 / begin.elapsed().as_secs_f64()
+    };
+    let most = (0..3).map(round).fold(0.0, f64::max);
+    format!("{:.0}", most)
 }
 
-/// Executions in a second on two tasks that take a lock twice each, without a failure.
+/// Executions in a second, without a failure: of two tasks that take a lock twice each, and of three with three deposits each.
 fn speed() {
-    let on_demi = || {
-        let account = Arc::new(demi_threads::sync::Mutex::new(0));
-        let deposit = || {
-            let account = Arc::clone(&account);
-            demi_threads::thread::spawn(move || {
-                let balance = *account.lock().unwrap();
-                *account.lock().unwrap() = balance + 1;
-            })
-        };
-        let both = [deposit(), deposit()];
-        both.into_iter().for_each(|task| task.join().unwrap());
-    };
-    let on_shuttle = || {
-        let account = Arc::new(shuttle::sync::Mutex::new(0));
-        let deposit = || {
-            let account = Arc::clone(&account);
-            shuttle::thread::spawn(move || {
-                let balance = *account.lock().unwrap();
-                *account.lock().unwrap() = balance + 1;
-            })
-        };
-        let both = [deposit(), deposit()];
-        both.into_iter().for_each(|task| task.join().unwrap());
-    };
-    println!(
-        "\nexecutions in a second on a bank of two tasks, and of three with three deposits each within 2 preemptions"
-    );
-    for round in 1..=3 {
-        let begin = Instant::now();
-        let random = Check::named("speed").bounded(false).budget(200_000).explore(sound(on_demi));
-        let of_random = random.random() as f64 / begin.elapsed().as_secs_f64();
-        let runs = |cached: bool| {
-            let begin = Instant::now();
-            let mut all = 0;
-            let check = Check::named("speed").bound(3).random(false).budget(200_000).cache(cached);
-            for _ in 0..6 {
-                all += check.explore(sound(three)).executions();
+    macro_rules! deposits {
+        ($rt:ident, $tasks:literal, $each:literal) => {
+            || {
+                let account = Arc::new($rt::sync::Mutex::new(0));
+                let all: Vec<_> = (0..$tasks)
+                    .map(|_| {
+                        let account = Arc::clone(&account);
+                        $rt::thread::spawn(move || (0..$each).for_each(|_| *account.lock().unwrap() += 1))
+                    })
+                    .collect();
+                all.into_iter().for_each(|task| task.join().unwrap());
             }
-            all as f64 / begin.elapsed().as_secs_f64()
         };
-        let begin = Instant::now();
-        let mut of_dfs = 0;
-        while begin.elapsed().as_millis() < 1_000 {
-            of_dfs += shuttle::Runner::new(DfsScheduler::new(Some(MOST), false), quiet()).run(on_shuttle);
+    }
+    println!("executions in a second, the most of three rounds, on one core");
+    println!(
+        "| tasks, deposits | random | preemptions | with the cache | delays | shuttle DFS | shuttle random | shuttle PCT 3 | shuttle URW | loom, bound 2 |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    let tests: [(&str, fn(), fn(), fn()); 2] = [
+        ("2, 2", deposits!(demi_threads, 2, 2), deposits!(shuttle, 2, 2), deposits!(loom, 2, 2)),
+        ("3, 3", deposits!(demi_threads, 3, 3), deposits!(shuttle, 3, 3), deposits!(loom, 3, 3)),
+    ];
+    for (name, on_demi, on_shuttle, on_loom) in tests {
+        let ours = |check: Check| {
+            let outcome = check.budget(MOST as u64).explore(on_demi);
+            (outcome.executions() + outcome.random()) as usize
+        };
+        let check = || Check::named("speed");
+        let bounded = || check().random(false);
+        let of_loom = || {
+            let count = Arc::new(AtomicUsize::new(0));
+            let inside = Arc::clone(&count);
+            let mut builder = loom::model::Builder::new();
+            builder.preemption_bound = Some(2);
+            builder.max_permutations = Some(MOST);
+            builder.check(move || {
+                inside.fetch_add(1, Ordering::Relaxed);
+                on_loom();
+            });
+            count.load(Ordering::Relaxed)
+        };
+        fn with(scheduler: impl Scheduler + Send + 'static, test: fn()) -> usize {
+            shuttle::Runner::new(scheduler, quiet()).run(test)
         }
-        let dfs = of_dfs as f64 / begin.elapsed().as_secs_f64();
-        let begin = Instant::now();
-        let of_three =
-            shuttle::Runner::new(DfsScheduler::new(Some(MOST), false), quiet()).run(three_on_shuttle);
-        let dfs_three = of_three as f64 / begin.elapsed().as_secs_f64();
         println!(
-            "round {round}: bank: ours, random {of_random:.0}, shuttle DFS {dfs:.0}; three: bounded {:.0}, with the cache {:.0}, shuttle DFS {dfs_three:.0}",
-            runs(false),
-            runs(true)
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            rate(|| ours(check().bounded(false))),
+            rate(|| ours(bounded().bound(3).cache(false))),
+            rate(|| ours(bounded().bound(3))),
+            rate(|| ours(bounded().delays(3))),
+            rate(|| with(DfsScheduler::new(Some(MOST), false), on_shuttle)),
+            rate(|| with(RandomScheduler::new_from_seed(1, MOST), on_shuttle)),
+            rate(|| with(PctScheduler::new_from_seed(1, 3, MOST), on_shuttle)),
+            rate(|| with(UrwRandomScheduler::new_from_seed(1, MOST), on_shuttle)),
+            rate(of_loom),
         );
     }
+    println!();
 }
 
 fn quiet() -> shuttle::Config {
     let mut config = shuttle::Config::new();
     config.failure_persistence = shuttle::FailurePersistence::None;
+    config.silence_warnings = true;
     config
-}
-
-fn three() {
-    let account = Arc::new(demi_threads::sync::Mutex::new(0));
-    let all: Vec<_> = (0..3)
-        .map(|_| {
-            let account = Arc::clone(&account);
-            demi_threads::thread::spawn(move || (0..3).for_each(|_| *account.lock().unwrap() += 1))
-        })
-        .collect();
-    all.into_iter().for_each(|task| task.join().unwrap());
-}
-
-fn three_on_shuttle() {
-    let account = Arc::new(shuttle::sync::Mutex::new(0));
-    let all: Vec<_> = (0..3)
-        .map(|_| {
-            let account = Arc::clone(&account);
-            shuttle::thread::spawn(move || (0..3).for_each(|_| *account.lock().unwrap() += 1))
-        })
-        .collect();
-    all.into_iter().for_each(|task| task.join().unwrap());
 }

@@ -9,6 +9,8 @@ pub mod demi {
     include!("programs.rs");
 }
 
+pub mod kinds;
+
 /// The programs on shuttle's own types.
 #[cfg(feature = "peers")]
 pub mod on_shuttle {
@@ -73,4 +75,24 @@ pub const KNOWN: &[Known] = known! {
     "channel" demi::channel(), 2 None, None, None;
     "block_channel" demi::block_channel(), 2 None, None, None;
     "oneshot" demi::oneshot(), 2 None, None, None;
+    "queue_bad" demi::queue(3), 1 None, None, None;
+    "qsort_mt" demi::sorting_pool(), 1 None, None, None;
+    "aget" demi::interrupted_download(), 1 None, None, None;
+    "pbzip2" demi::freed_queue(), 1 None, None, None;
+    "ctrace" demi::ended_trace(), 1 None, None, None;
+    "interlocked_stealing" demi::interlocked_stealing(3), 2 None, None, None;
+    "gone_sender" demi::gone_sender(), 1 None, None, None;
+    "refused_fill" demi::refused_fill(), 1 None, None, None;
+    "remote_wake" demi::remote_wake(), 1 None, None, None;
+    "reference_count" demi::reference_count(), 1 None, None, None;
+    "spin_lock" demi::spin_lock(), 2 None, None, None;
+    "wait_without_loop" demi::wait_without_loop(), 2 None, None, None;
+    "join_under_lock" demi::join_under_lock(), 0 None, None, None;
+    "upgrade" kinds::upgrade(), 0 None, None, None;
+    "rendezvous" kinds::rendezvous(), 0 None, None, None;
+    "park_twice" kinds::park_twice(), 0 None, None, None;
+    "barrier" kinds::barrier(), 0 None, None, None;
+    "once_under_lock" kinds::once_under_lock(), 1 None, None, None;
+    "late_waker" kinds::late_waker(), 1 None, None, None;
+    "parking_lot" kinds::parking_lot(), 1 None, None, None;
 };

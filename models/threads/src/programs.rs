@@ -500,8 +500,8 @@ pub fn safe_stack(tasks: usize, rounds: usize) {
     all.into_iter().for_each(|task| task.join().unwrap());
 }
 
-/// An executor sleeps after it looked for work, and the waker looks whether it sleeps before it leaves the work: after lost wake-ups of
-/// executors that were mended by a second look.
+/// An executor sleeps after it looked for work, and a waker that finds it awake leaves it alone. After a lost wake-up of heph, mended in its pull request 437
+/// by a second look.
 pub fn executor() {
     struct Executor {
         queued: AtomicUsize,
@@ -550,8 +550,8 @@ pub fn once_cell() {
     assert_eq!(cell.1.load(SeqCst), 1, "set twice");
 }
 
-/// A channel whose receiver leaves between a sender's look at it and the sender's message: the message stays behind, as in channels that drained
-/// before they said that they were closed.
+/// A channel whose receiver leaves between a sender's look at it and the sender's message: the message stays behind. After the channel of futures 0.1.19,
+/// mended in the pull request 1241 of futures-rs.
 pub fn channel() {
     struct Channel {
         closed: AtomicBool,
@@ -652,4 +652,353 @@ pub fn oneshot() {
         shared.take();
     }
     sender.join().unwrap();
+}
+
+/// A reader counts its rounds instead of what it takes: a round in which nothing was there shifts what it expects.
+pub fn queue(items: usize) {
+    struct Shared {
+        queue: Vec<usize>,
+        stored: Vec<usize>,
+        full: bool,
+    }
+    let shared = Arc::new(Mutex::new(Shared { queue: Vec::new(), stored: Vec::new(), full: false }));
+    let other = Arc::clone(&shared);
+    let writer = spawn(move || {
+        for item in 0..items {
+            let mut shared = other.lock().unwrap();
+            if !shared.full {
+                shared.queue.push(item);
+                shared.stored.push(item);
+                shared.full = true;
+            }
+        }
+    });
+    let other = Arc::clone(&shared);
+    let reader = spawn(move || {
+        for round in 0..items {
+            let mut shared = other.lock().unwrap();
+            if shared.full {
+                let item = shared.queue.remove(0);
+                assert_eq!(shared.stored.get(round), Some(&item), "another item than the one of this round");
+                shared.full = false;
+            }
+        }
+    });
+    writer.join().unwrap();
+    reader.join().unwrap();
+}
+
+/// A pool of sorting tasks: who hands out work says so before it takes the helper's lock, and the helper begins without any. After the `qsort_mt` of
+/// FreeBSD.
+pub fn sorting_pool() {
+    const IDLE: usize = 0;
+    const WORK: usize = 1;
+    struct Helper {
+        state: AtomicUsize,
+        elements: Mutex<usize>,
+        changed: Condvar,
+    }
+    let helper = Arc::new(Helper {
+        state: AtomicUsize::new(IDLE),
+        elements: Mutex::new(0),
+        changed: Condvar::new(),
+    });
+    let other = Arc::clone(&helper);
+    let task = spawn(move || {
+        let mut elements = other.elements.lock().unwrap();
+        while other.state.load(SeqCst) == IDLE {
+            elements = other.changed.wait(elements).unwrap();
+        }
+        assert_ne!(*elements, 0, "there is work, and nobody has said what");
+    });
+    helper.state.store(WORK, SeqCst);
+    *helper.elements.lock().unwrap() = 4;
+    helper.changed.notify_one();
+    task.join().unwrap();
+}
+
+/// A download is interrupted and saves how far it is, between a loader's offset and the sum of all of them. After the download accelerator aget.
+pub fn interrupted_download() {
+    let progress = Arc::new((AtomicUsize::new(0), Mutex::new(0)));
+    let other = Arc::clone(&progress);
+    let loader = spawn(move || {
+        for _ in 0..2 {
+            other.0.fetch_add(1, SeqCst);
+            *other.1.lock().unwrap() += 1;
+        }
+    });
+    let other = Arc::clone(&progress);
+    let saver = spawn(move || {
+        let sum = *other.1.lock().unwrap();
+        assert_eq!(other.0.load(SeqCst), sum, "what is saved contradicts itself");
+    });
+    loader.join().unwrap();
+    saver.join().unwrap();
+}
+
+/// The main task waits for the output, and takes the queue away while a compressing task still looks at it. After pbzip2 0.9.4.
+pub fn freed_queue() {
+    struct Queue {
+        blocks: Mutex<(Vec<u32>, bool)>,
+        changed: Condvar,
+        written: Mutex<u32>,
+        wrote: Condvar,
+        freed: AtomicBool,
+    }
+    let queue = Arc::new(Queue {
+        blocks: Mutex::new((Vec::new(), false)),
+        changed: Condvar::new(),
+        written: Mutex::new(0),
+        wrote: Condvar::new(),
+        freed: AtomicBool::new(false),
+    });
+    let other = Arc::clone(&queue);
+    let compressor = spawn(move || {
+        loop {
+            assert!(!other.freed.load(SeqCst), "the queue is gone");
+            let mut blocks = other.blocks.lock().unwrap();
+            while blocks.0.is_empty() && !blocks.1 {
+                blocks = other.changed.wait(blocks).unwrap();
+            }
+            if blocks.0.pop().is_none() {
+                break;
+            }
+            drop(blocks);
+            *other.written.lock().unwrap() += 1;
+            other.wrote.notify_one();
+        }
+    });
+    *queue.blocks.lock().unwrap() = (vec![1], true);
+    queue.changed.notify_one();
+    let mut written = queue.written.lock().unwrap();
+    while *written == 0 {
+        written = queue.wrote.wait(written).unwrap();
+    }
+    drop(written);
+    queue.freed.store(true, SeqCst);
+    compressor.join().unwrap();
+}
+
+/// A trace library is ended by one task while another one, which saw it enabled, traces. After ctrace.
+pub fn ended_trace() {
+    struct Trace {
+        enabled: AtomicBool,
+        readers: Mutex<u32>,
+        entry: AtomicBool,
+    }
+    let trace = Arc::new(Trace {
+        enabled: AtomicBool::new(true),
+        readers: Mutex::new(0),
+        entry: AtomicBool::new(true),
+    });
+    let other = Arc::clone(&trace);
+    let end = spawn(move || {
+        other.enabled.store(false, SeqCst);
+        other.entry.store(false, SeqCst);
+    });
+    if trace.enabled.load(SeqCst) {
+        *trace.readers.lock().unwrap() += 1;
+        assert!(trace.entry.load(SeqCst), "the entry of the task is gone");
+        *trace.readers.lock().unwrap() -= 1;
+    }
+    end.join().unwrap();
+}
+
+/// A work-stealing queue without locks whose owner takes the last item without an exchange. After CHESS's interlocked queue.
+pub fn interlocked_stealing(items: usize) {
+    struct Queue {
+        head: AtomicUsize,
+        tail: AtomicUsize,
+        taken: Vec<AtomicUsize>,
+    }
+    impl Queue {
+        fn take(&self, item: usize) {
+            assert_eq!(self.taken[item].fetch_add(1, SeqCst), 0, "an item is taken twice");
+        }
+    }
+    let queue = Arc::new(Queue {
+        head: AtomicUsize::new(0),
+        tail: AtomicUsize::new(0),
+        taken: (0..items).map(|_| AtomicUsize::new(0)).collect(),
+    });
+    let other = Arc::clone(&queue);
+    let thief = spawn(move || {
+        for _ in 0..2 {
+            let head = other.head.load(SeqCst);
+            if head < other.tail.load(SeqCst)
+                && other.head.compare_exchange(head, head + 1, SeqCst, SeqCst).is_ok()
+            {
+                other.take(head);
+            }
+        }
+    });
+    for item in 0..items {
+        queue.tail.store(item + 1, SeqCst);
+    }
+    for _ in 0..items {
+        let last = queue.tail.load(SeqCst) - 1;
+        queue.tail.store(last, SeqCst);
+        if queue.head.load(SeqCst) <= last {
+            // The last one belongs to who exchanges the head.
+            queue.take(last);
+        } else {
+            queue.tail.store(last + 1, SeqCst);
+            break;
+        }
+    }
+    thief.join().unwrap();
+}
+
+/// A receiver finds the queue empty and then the sender gone, and does not look again: what was sent in between is lost. After flume, mended in its
+/// pull request 121.
+pub fn gone_sender() {
+    let channel = Arc::new((Mutex::new(Vec::new()), AtomicUsize::new(1)));
+    let other = Arc::clone(&channel);
+    let sender = spawn(move || {
+        other.0.lock().unwrap().push(7);
+        other.1.fetch_sub(1, SeqCst);
+    });
+    let received = loop {
+        let found = channel.0.lock().unwrap().pop();
+        if found.is_some() {
+            break found;
+        }
+        if channel.1.load(SeqCst) == 0 {
+            break None;
+        }
+        rt::thread::yield_now();
+    };
+    assert_eq!(received, Some(7), "a message is lost");
+    sender.join().unwrap();
+}
+
+/// A cell that refuses to be filled while another one fills it, and is empty until that is done: who was refused finds nothing in it. After lazycell in
+/// syntect, mended in syntect's pull request 391.
+pub fn refused_fill() {
+    const EMPTY: usize = 0;
+    const FILLING: usize = 1;
+    const FULL: usize = 2;
+    let cell = Arc::new((AtomicUsize::new(EMPTY), AtomicUsize::new(0)));
+    let get = |cell: &(AtomicUsize, AtomicUsize)| {
+        if cell.0.load(SeqCst) != FULL && cell.0.compare_exchange(EMPTY, FILLING, SeqCst, SeqCst).is_ok() {
+            cell.1.store(7, SeqCst);
+            cell.0.store(FULL, SeqCst);
+        }
+        assert_eq!(cell.0.load(SeqCst), FULL, "filled by somebody, and empty");
+        cell.1.load(SeqCst)
+    };
+    let other = Arc::clone(&cell);
+    let task = spawn(move || get(&other));
+    assert_eq!((get(&cell), task.join().unwrap()), (7, 7));
+}
+
+/// An executor whose wakers leave a task alone that another waker is just entering into the queue; but that one entered it before the last poll. After
+/// compio-executor 0.1.1, mended in compio's pull request 949.
+pub fn remote_wake() {
+    const SCHEDULED: usize = 1;
+    const SCHEDULING: usize = 2;
+    struct Remote {
+        state: AtomicUsize,
+        events: AtomicUsize,
+        queue: Mutex<usize>,
+        pushed: Condvar,
+    }
+    impl Remote {
+        fn wake(&self) {
+            self.events.fetch_add(1, SeqCst);
+            if self.state.fetch_or(SCHEDULED | SCHEDULING, SeqCst) & (SCHEDULED | SCHEDULING) == 0 {
+                *self.queue.lock().unwrap() += 1;
+                self.pushed.notify_one();
+            }
+            self.state.fetch_and(!SCHEDULING, SeqCst);
+        }
+    }
+    let remote = Arc::new(Remote {
+        state: AtomicUsize::new(0),
+        events: AtomicUsize::new(0),
+        queue: Mutex::new(0),
+        pushed: Condvar::new(),
+    });
+    let waker = || {
+        let remote = Arc::clone(&remote);
+        spawn(move || remote.wake())
+    };
+    let wakers = [waker(), waker()];
+    while remote.events.load(SeqCst) < 2 {
+        let mut queue = remote.queue.lock().unwrap();
+        while *queue == 0 {
+            queue = remote.pushed.wait(queue).unwrap();
+        }
+        *queue -= 1;
+        drop(queue);
+        remote.state.fetch_and(!SCHEDULED, SeqCst);
+    }
+    wakers.into_iter().for_each(|waker| waker.join().unwrap());
+}
+
+/// Two owners each look whether they are the last, and then give up their share: nobody was.
+pub fn reference_count() {
+    let shared = Arc::new((AtomicUsize::new(2), AtomicUsize::new(0)));
+    let give_up = |shared: &(AtomicUsize, AtomicUsize)| {
+        if shared.0.load(SeqCst) == 1 {
+            shared.1.fetch_add(1, SeqCst);
+        } else {
+            shared.0.fetch_sub(1, SeqCst);
+        }
+    };
+    let other = Arc::clone(&shared);
+    let task = spawn(move || give_up(&other));
+    give_up(&shared);
+    task.join().unwrap();
+    assert_eq!(shared.1.load(SeqCst), 1, "nobody frees the value");
+}
+
+/// A lock that is looked at and then taken: two find it free.
+pub fn spin_lock() {
+    let lock = Arc::new((AtomicBool::new(false), AtomicUsize::new(0)));
+    let enter = |lock: &(AtomicBool, AtomicUsize)| {
+        while lock.0.load(SeqCst) {
+            rt::thread::yield_now();
+        }
+        lock.0.store(true, SeqCst);
+        assert_eq!(lock.1.fetch_add(1, SeqCst), 0, "two are inside");
+        lock.1.fetch_sub(1, SeqCst);
+        lock.0.store(false, SeqCst);
+    };
+    let other = Arc::clone(&lock);
+    let task = spawn(move || enter(&other));
+    enter(&lock);
+    task.join().unwrap();
+}
+
+/// A waiter looks once whether there is something, wakes up, and does not look again.
+pub fn wait_without_loop() {
+    let shared = Arc::new((Mutex::new(0usize), Condvar::new()));
+    let take = || {
+        let shared = Arc::clone(&shared);
+        spawn(move || {
+            let mut items = shared.0.lock().unwrap();
+            if *items == 0 {
+                items = shared.1.wait(items).unwrap();
+            }
+            assert_ne!(*items, 0, "woken up for nothing");
+            *items -= 1;
+        })
+    };
+    let takers = [take(), take()];
+    for _ in 0..2 {
+        *shared.0.lock().unwrap() += 1;
+        shared.1.notify_all();
+    }
+    takers.into_iter().for_each(|taker| taker.join().unwrap());
+}
+
+/// A task waits for the end of another one, and holds the lock that the other one needs.
+pub fn join_under_lock() {
+    let lock = Arc::new(Mutex::new(0));
+    let other = Arc::clone(&lock);
+    let held = lock.lock().unwrap();
+    let task = spawn(move || *other.lock().unwrap() += 1);
+    task.join().unwrap();
+    drop(held);
 }

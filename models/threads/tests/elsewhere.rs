@@ -69,9 +69,10 @@ fn logged(schedule: &Schedule) -> String {
             let (word, on) = did.op.split_once(' ').unwrap_or((&did.op, ""));
             let word = match word {
                 "lock" | "unlock" | "wait" | "spawn" | "join" => word,
-                "notify_one" | "notify_all" => "notify",
+                "notify_one" | "notify_all" | "unpark" => "notify",
+                "park" => "wait",
                 "load" => "read",
-                "store" | "update" => "write",
+                "store" | "update" | "call_once" => "write",
                 _ => continue,
             };
             let mut line = format!("{{\"actor\":\"{task}\",\"kind\":\"local\",\"type\":\"{word}\"");

@@ -15,7 +15,7 @@ import { WITHIN, isLocal } from "./trace.js";
 const ALONE = { in_flight: "not received by the end", lost: "lost: overtaken for good", sender_missing: "its sender's log is missing", duplicate: "delivered again", external: "sent from outside, not logged" };
 
 /** @type {Record<string, string>} how an edge is known */
-const KNOWN = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "known from vector clocks", parent: "known from the spans", link: "known from a link of the span", indirect: "through events that are not shown" };
+const KNOWN = { message_id: "joined by message id", timer: "joined as a timer", channel_order: "joined by channel order", inferred: "joined by content", replayed: "known from replay", clock: "known from vector clocks", parent: "known from the spans", link: "known from a link of the span", operation: "known from operations of threads", indirect: "through events that are not shown" };
 
 export class Inspector {
   /**

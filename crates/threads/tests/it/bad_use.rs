@@ -54,7 +54,7 @@ fn a_test_that_is_not_the_same_each_time_is_refused() {
     });
     let text = outcome.finding().unwrap().failure().to_string();
     assert!(text.starts_with("the test is not deterministic: after the same 0 steps"), "{text}");
-    assert!(text.contains("store at ") && text.contains("load at "), "{text}");
+    assert!(text.contains("does store ") && text.contains("does load "), "{text}");
 }
 
 #[test]
@@ -159,6 +159,137 @@ fn ten_million_steps_reach_the_limit() {
     });
     let text = outcome.finding().unwrap().failure().to_string();
     assert!(text.contains("20000 steps"), "{text}");
+}
+
+/// All steps of one execution are as many as that takes, where somebody asks for them.
+#[test]
+fn ten_million_steps_are_run_where_the_limit_allows_them() {
+    let check = Check::named("longer").steps(20_000_000).bound(0).random(false).budget(2);
+    let outcome = check.explore(|| {
+        let value = AtomicUsize::new(0);
+        for _ in 0..10_000_000 {
+            value.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    assert!(outcome.finding().is_none(), "{:?}", outcome.finding());
+    assert_eq!((outcome.complete(), outcome.levels()[0].steps()), (Some(0), 10_000_000));
+}
+
+#[test]
+fn a_thousand_tasks_within_a_bound_of_preemptions_reach_the_budget() {
+    let outcome = Check::named("wide").bound(2).budget(12).explore(|| {
+        let sum = Arc::new(AtomicUsize::new(0));
+        let add = |sum: Arc<AtomicUsize>| move || sum.fetch_add(1, Ordering::SeqCst);
+        let tasks: Vec<_> = (0..1000).map(|_| thread::spawn(add(Arc::clone(&sum)))).collect();
+        for task in tasks {
+            task.join().unwrap();
+        }
+        assert_eq!(sum.load(Ordering::SeqCst), 1000);
+    });
+    assert!(outcome.finding().is_none(), "{:?}", outcome.finding());
+    assert_eq!(outcome.complete(), None);
+    assert!(outcome.promise().contains("no bound is complete"), "{}", outcome.promise());
+}
+
+/// A test that is not the same each time is refused, or nothing is promised of it; it is never said to fail otherwise.
+#[track_caller]
+fn is_told(outcome: &demi_threads::Outcome) {
+    match outcome.finding() {
+        Some(finding) => assert!(
+            matches!(finding.failure().kind(), FailureKind::Nondeterministic { .. }),
+            "{}",
+            finding.failure()
+        ),
+        None => {
+            assert_eq!(outcome.complete(), None);
+            assert!(outcome.promise().contains("coverage is incomplete"), "{}", outcome.promise());
+        }
+    }
+}
+
+/// Two tasks, of which one does something else by the value of a number.
+fn differs(number: u64) {
+    let value = Arc::new(AtomicUsize::new(0));
+    let other = Arc::clone(&value);
+    let task = thread::spawn(move || {
+        (0..3).for_each(|_| {
+            other.fetch_add(1, Ordering::SeqCst);
+        })
+    });
+    // Whatever bits of the number change from time to time.
+    if number.wrapping_mul(0x9E37_79B9_7F4A_7C15).count_ones().is_multiple_of(2) {
+        value.store(1, Ordering::SeqCst);
+    } else {
+        value.load(Ordering::SeqCst);
+    }
+    (0..3).for_each(|_| {
+        value.fetch_add(1, Ordering::SeqCst);
+    });
+    task.join().unwrap();
+}
+
+#[test]
+fn a_test_that_goes_by_the_time_is_told() {
+    is_told(&Check::named("time").budget(4_000).explore(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        differs(now.as_nanos() as u64);
+    }));
+}
+
+#[test]
+fn a_test_that_goes_by_addresses_is_told() {
+    is_told(&Check::named("addresses").budget(4_000).explore(|| {
+        // What is never given back is somewhere else each time.
+        let somewhere: &'static [u8; 64] = Box::leak(Box::new([0; 64]));
+        differs(somewhere.as_ptr() as u64);
+    }));
+}
+
+#[test]
+fn a_test_that_goes_by_the_order_of_hashes_is_told() {
+    let outcome = Check::named("hashes").budget(4_000).explore(|| {
+        let values: Arc<Vec<AtomicUsize>> = Arc::new((0..16).map(|_| AtomicUsize::new(0)).collect());
+        values.iter().for_each(|value| value.store(1, Ordering::SeqCst));
+        let other = Arc::clone(&values);
+        let task = thread::spawn(move || {
+            let order: std::collections::HashSet<usize> = (0..16).collect();
+            order.into_iter().for_each(|at| {
+                other[at].fetch_add(1, Ordering::SeqCst);
+            });
+        });
+        task.join().unwrap();
+    });
+    is_told(&outcome);
+    let text = outcome.finding().unwrap().failure().to_string();
+    assert!(text.contains("update atomic of bad_use.rs") && text.contains("#"), "{text}");
+}
+
+/// What is outside of the promise and does not block is one step with what comes before it.
+#[test]
+fn a_lock_of_the_standard_library_that_nobody_waits_for_is_no_point() {
+    let outcome = Check::named("sections").bound(2).explore(|| {
+        let hidden = Arc::new(std::sync::Mutex::new(0));
+        let other = Arc::clone(&hidden);
+        let task = thread::spawn(move || *other.lock().unwrap() += 1);
+        *hidden.lock().unwrap() += 1;
+        task.join().unwrap();
+        assert_eq!(*hidden.lock().unwrap(), 2);
+    });
+    assert!(outcome.finding().is_none(), "{:?}", outcome.finding());
+    assert_eq!(outcome.complete(), Some(2));
+}
+
+#[test]
+fn a_panic_in_a_destructor_is_a_panic() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("in the destructor");
+        }
+    }
+    let outcome = Check::named("drop").explore(|| drop(thread::spawn(|| drop(Panics)).join()));
+    let text = outcome.finding().unwrap().failure().to_string();
+    assert!(text.contains("task 1 panicked at") && text.contains("in the destructor"), "{text}");
 }
 
 #[test]

@@ -8,3 +8,4 @@ mod fairness;
 mod files;
 mod logs;
 mod objects;
+mod summary;
