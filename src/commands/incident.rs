@@ -15,13 +15,13 @@ use demi_incidents::decide::Worker;
 use demi_incidents::event::{Event, Input, Opened, Source};
 use demi_incidents::forget;
 use demi_incidents::models::{Limits, Models};
-use demi_incidents::replays::{self, Replayed, Verdict};
+use demi_incidents::replays::{self, On, ReplayedView, Verdict};
 use demi_incidents::retention;
 use demi_incidents::view::{self, Filter};
 #[cfg(feature = "store")]
 use demi_incidents::watch::Watch;
 use demi_incidents::work::{Setup, Turn, Workshop};
-use demi_incidents::{IncidentId, Journal, LocalFolder, Place, State, Status, Work, uploads};
+use demi_incidents::{Anywhere, IncidentId, Journal, Place, State, Status, Work, uploads};
 
 use super::Outcome;
 #[cfg(not(feature = "store"))]
@@ -78,7 +78,7 @@ pub enum IncidentCommand {
 /// Where incidents are.
 #[derive(Args)]
 pub struct StoreArgs {
-    /// The folder whose incidents they are: an event store, or any folder.
+    /// The folder whose incidents they are: an event store, on object storage too, or any folder.
     #[arg(long, value_name = "DIR|URL", env = "DEMI_STORE", value_parser = super::built::place())]
     store: PathBuf,
 }
@@ -88,11 +88,8 @@ impl StoreArgs {
         Place::of(&self.store)
     }
 
-    fn journal(&self) -> Result<Journal<LocalFolder>, Box<dyn Error>> {
-        let folder = LocalFolder::new(self.place().root().to_owned());
-        // What a killed writer left is in nobody's way; whoever cannot write only reads.
-        let _ = folder.sweep("journal");
-        Ok(Journal::open(folder, whoever())?)
+    fn journal(&self) -> Result<Journal<Anywhere>, Box<dyn Error>> {
+        Ok(Anywhere::journal(&self.place(), whoever())?)
     }
 }
 
@@ -219,6 +216,9 @@ pub struct ServeArgs {
     /// The key (PEM) of the certificate.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// A file with a table [models.NAME] for each model on which bugs may be replayed by POST /v1/replays.
+    #[arg(long, value_name = "FILE")]
+    models: Option<PathBuf>,
 }
 
 /// Arguments of commands on one bug.
@@ -443,6 +443,7 @@ pub fn run(command: IncidentCommand, ui: &Ui) -> Outcome {
         IncidentCommand::Sweep(args) => {
             let mut journal = args.store.journal()?;
             let gone = retention::sweep(&mut journal, &args.store.place(), args.space)?;
+            while journal.pack(PACKS)? > 0 {}
             ui.result(&format!("files of {gone} incidents are removed"));
             Ok(ExitCode::SUCCESS)
         }
@@ -623,11 +624,13 @@ fn show(args: &ShowArgs, ui: &Ui) -> Outcome {
     }
     let data = args.store.place().data(id);
     if let Some(page) = view::file(incident, "page") {
+        args.store.place().bring(&data.join(&page))?;
         line(&format!("page: {}", data.join(page).display()));
     }
     if let Some(schedule) = view::file(incident, "schedule") {
         let schedule = data.join(schedule);
         if let Some(folder) = schedule.parent() {
+            args.store.place().bring(folder)?;
             let words = |words: &[&str]| demi_common::text::shell_words(words);
             let (schedule, folder) = (schedule.display().to_string(), folder.display().to_string());
             let scenario = format!("{folder}/scenario.toml");
@@ -641,6 +644,8 @@ fn show(args: &ShowArgs, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Packs of the journal that are written at a time.
+const PACKS: usize = 100;
 /// How long it is waited where there is nothing to do.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -692,7 +697,8 @@ fn serve(args: ServeArgs, ui: &Ui) -> Outcome {
     };
     let scheme = if listen.tls_cert.is_some() { "https" } else { "http" };
     let settings = demi_daemon::incidents::Settings::default();
-    demi_daemon::incidents::serve(&listen, &settings, &args.store.store, |address| {
+    let models = args.models.as_deref().map(Models::read).transpose()?.unwrap_or_default();
+    demi_daemon::incidents::serve(&listen, settings, models, &args.store.store, |address| {
         ui.note("end with Ctrl-C");
         ui.result(&format!("{scheme}://{address}/"));
     })?;
@@ -701,7 +707,7 @@ fn serve(args: ServeArgs, ui: &Ui) -> Outcome {
 
 #[cfg(not(feature = "daemon"))]
 fn serve(args: ServeArgs, _: &Ui) -> Outcome {
-    let ServeArgs { store: _, listen: _, token_file: _, tls_cert: _, tls_key: _ } = args;
+    let ServeArgs { store: _, listen: _, token_file: _, tls_cert: _, tls_key: _, models: _ } = args;
     Err(super::left_out("pages of incidents", "daemon"))
 }
 
@@ -714,7 +720,7 @@ fn say(args: &BugArgs, ui: &Ui, event: impl FnOnce(u32, String) -> Event) -> Out
 }
 
 /// Writes what somebody says, if it is valid now.
-fn write(journal: &mut Journal<LocalFolder>, event: &Event, ui: &Ui) -> Outcome {
+fn write(journal: &mut Journal<Anywhere>, event: &Event, ui: &Ui) -> Outcome {
     if journal.say(event.clone())?.is_none() {
         let state = journal.state();
         let now = match event {
@@ -738,8 +744,9 @@ fn close(args: CloseArgs, ui: &Ui) -> Outcome {
         let journal = args.bug.store.journal()?;
         let program = std::env::current_exe()?;
         let place = args.bug.store.place();
-        let found = replays::replay(&journal.state(), &place, &program, args.bug.bug, scenario);
-        let found = found.ok_or("the bug has no schedule of this scenario's model")?;
+        let on = On { program: &program, scenario, memory: None, go_on: &|| true };
+        let found = replays::schedules(&journal.state(), &place, args.bug.bug, scenario);
+        let found = found.ok_or("the bug has no schedule of this scenario's model")?.replay(on);
         if matches!(found.verdict, Verdict::Violates | Verdict::Other) {
             let (bug, word, said) = (found.bug, found.verdict.word(), printable(&found.said).into_owned());
             return Err(format!("B-{bug} stays open: on this model it is {word}: {said}").into());
@@ -759,8 +766,9 @@ fn replay(args: &ReplayArgs, ui: &Ui) -> Outcome {
     let bar = ui.progress();
     for (at, bug) in bugs.iter().enumerate() {
         bar.set_message(format!("replaying bug {} of {}", at + 1, bugs.len()));
-        match replays::replay(&state, &place, &program, *bug, &args.scenario) {
-            Some(replayed) => found.push(replayed),
+        let on = On { program: &program, scenario: &args.scenario, memory: None, go_on: &|| true };
+        match replays::schedules(&state, &place, *bug, &args.scenario) {
+            Some(schedules) => found.push(schedules.replay(on)),
             None if args.all => {}
             None => return Err(format!("B-{bug} has no schedule of this scenario's model").into()),
         }
@@ -775,13 +783,7 @@ fn replay(args: &ReplayArgs, ui: &Ui) -> Outcome {
         super::replace_file(path, |file| Ok(std::io::Write::write_all(file, text.as_bytes())?))?;
     }
     if args.json {
-        let of = |one: &Replayed| {
-            serde_json::json!({
-                "bug": format!("B-{}", one.bug), "invariant": one.invariant, "verdict": one.verdict.word(),
-                "schedules": one.schedules, "seconds": one.seconds, "said": one.said,
-            })
-        };
-        ui.json(&found.iter().map(of).collect::<Vec<_>>())?;
+        ui.json(&found.iter().map(ReplayedView::from).collect::<Vec<_>>())?;
     } else {
         let mut table = Table::new(["BUG", "VERDICT", ">SCHEDULES", "INVARIANT", "SAID"]);
         for one in &found {
@@ -818,9 +820,13 @@ fn verify(args: &StoreArgs, ui: &Ui) -> Outcome {
     let state = journal.state();
     // From the first entry on, whatever a snapshot says.
     let mut anew = State::default();
-    for n in 1..=state.last() {
-        let entry = journal.entry(n)?.ok_or_else(|| format!("entry {n} of the journal is missing"))?;
-        anew.apply(&entry);
+    while anew.last() < state.last() {
+        let next = anew.last() + 1;
+        let entries = journal.entries(next)?;
+        if entries.is_empty() {
+            return Err(format!("entry {next} of the journal is missing").into());
+        }
+        entries.iter().for_each(|entry| anew.apply(entry));
     }
     let mut damage: Vec<String> = Vec::new();
     if anew != *state {
@@ -829,11 +835,14 @@ fn verify(args: &StoreArgs, ui: &Ui) -> Outcome {
     let place = args.place();
     let mut files = 0;
     for (id, incident) in state.incidents() {
+        place.bring(&place.data(*id))?;
+        // Where the store is on object storage, an execution of its events is on the machine that built it.
+        let elsewhere = place.is_far() && incident.opened().input == Input::Store;
         for output in &incident.findings().outputs {
             let path = place.data(*id).join(&output.name);
             files += 1;
             let whole = match output.digest.as_str() {
-                "" => path.is_dir(),
+                "" => path.is_dir() || (elsewhere && output.name.starts_with("execution-")),
                 digest => std::fs::read(&path).is_ok_and(|bytes| demi_incidents::hex_of(&[&bytes]) == digest),
             };
             if !whole {

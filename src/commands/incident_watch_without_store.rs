@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use demi_incidents::{Journal, LocalFolder};
+use demi_incidents::{Anywhere, Journal};
 
 /// Watches nothing.
 pub struct Watch;
@@ -15,7 +15,7 @@ impl Watch {
     }
 
     /// Does nothing.
-    pub fn look(&mut self, _: &mut Journal<LocalFolder>) -> Result<(), Infallible> {
+    pub fn look(&mut self, _: &mut Journal<Anywhere>) -> Result<(), Infallible> {
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use demi_common::durable::sync_folder;
 use demi_common::owned::{Kind, check};
 #[cfg(feature = "daemon")]
 use demi_daemon::Idle;
-use demi_incidents::{IncidentId, Journal, LocalFolder, Place, forget};
+use demi_incidents::{Anywhere, IncidentId, Place, forget};
 use demi_store::{Deletion, Doomed, Store, Waiting};
 use serde::Serialize;
 
@@ -164,10 +164,10 @@ fn one(
 /// opened before it are forgotten, and the others are told of.
 fn incidents(args: &DeleteArgs, system: &str, done: &mut DeletionReport) -> Result<(), Box<dyn Error>> {
     let place = Place::of(&args.store);
-    if !place.root().is_dir() {
+    if !place.root().is_dir() && !place.is_far() {
         return Ok(());
     }
-    let mut journal = Journal::open(LocalFolder::new(place.root().to_owned()), "ingest delete")?;
+    let mut journal = Anywhere::journal(&place, "ingest delete")?;
     let of_system: BTreeSet<IncidentId> = forget::of_system(&journal.state(), system).into_iter().collect();
     let mut holding = of_system.clone();
     if !args.actor.is_empty() {

@@ -95,7 +95,8 @@ impl Hook {
                 let mut posts = kept.lock().unwrap();
                 let of = posts.entry(key).or_default();
                 of.push((head, serde_json::from_slice(&body).unwrap_or_default()));
-                let status = if of.len() > 1 { "204 No Content" } else { "503 Service Unavailable" };
+                let taken = of.len() > 1 || of[0].1["type"] == "test";
+                let status = if taken { "204 No Content" } else { "503 Service Unavailable" };
                 let stream = reader.get_mut();
                 let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             }
@@ -349,6 +350,9 @@ fn every_route_asks_for_a_token_where_there_are_some() {
         // With a number it would not end.
         ("GET /v1/events?after=x", 401),
         ("POST /v1/purge", 401),
+        ("POST /v1/replays", 401),
+        ("GET /v1/replays/x", 401),
+        ("POST /v1/receivers/x/test", 401),
     ];
     let bearer = ("authorization", "Bearer 0123456789abcdef0123");
     for (route, status) in routes {
@@ -364,7 +368,7 @@ fn every_route_asks_for_a_token_where_there_are_some() {
             "POST /v1/incidents" | "POST /v1/alertmanager" | "POST /v1/uploads" => {
                 &["reporter", "operator", "worker", "admin"]
             }
-            "POST /v1/purge" => &["admin"],
+            "POST /v1/purge" | "POST /v1/receivers/x/test" => &["admin"],
             route if route.starts_with("GET ") => &["viewer", "operator", "worker", "admin"],
             _ => &["operator", "worker", "admin"],
         };
@@ -470,6 +474,94 @@ fn the_journal_is_listened_to_and_incidents_are_given_away_and_forgotten() {
     assert_eq!(ask(to, &format!("GET /v1/incidents/{id}/bundle"), &[], "").status, 404);
 }
 
+/// A program in Python runs, one of its processes sees that replicas differ, and its model in Python makes a page and a test in Python of it.
+#[test]
+fn what_a_program_in_python_logs_becomes_a_page_by_its_model_in_python() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/python/examples/store");
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Hook::start();
+    let path = config(dir.path(), &hook);
+    let place = |name: &str| example.join(name).display().to_string();
+    let scenario = std::fs::read_to_string(place("scenario.toml")).unwrap();
+    let scenario = scenario.replace("\"model.py\"", &format!("{:?}", place("model.py")));
+    std::fs::write(dir.path().join("scenario.toml"), scenario).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap().replace("20000states", "20000r");
+    std::fs::write(&path, text).unwrap();
+    let daemon = Daemon::start(&path);
+    // How long the network takes is chance, and whether the replicas differ at the end is too.
+    let broken = (0..20).map(|n| dir.path().join(format!("run-{n}"))).find(|logs| {
+        let program =
+            Command::new("python3").args([&place("store.py"), "--logs"]).arg(logs).output().unwrap();
+        program.status.code() == Some(1)
+    });
+    for log in std::fs::read_dir(broken.unwrap()).unwrap() {
+        let log = log.unwrap();
+        std::fs::copy(log.path(), dir.path().join("logs").join(log.file_name())).unwrap();
+    }
+    let done = wait_for("the work ends", || {
+        let list = daemon.json("/v1/incidents");
+        let one = list["items"].as_array().and_then(|items| items.first().cloned())?;
+        (one["work"] == "done" || one["work"] == "failed").then_some(one)
+    });
+    assert_eq!((&done["result"], &done["source"]), (&"minimized".into(), &"record".into()), "{done}");
+    let steps = done["steps"].as_u64().unwrap();
+    assert!((7..=12).contains(&steps), "of some 50: {done}");
+    let id = done["id"].as_str().unwrap();
+    let incident = daemon.json(&format!("/v1/incidents/{id}"));
+    assert_eq!(incident["findings"]["story"].as_array().unwrap().len() as u64, steps, "{incident}");
+    assert!(daemon.get(&format!("/i/{id}/page")).body.contains("<html"));
+    assert!(daemon.get(&format!("/i/{id}")).body.contains("Converged"));
+    // The test fails while the bug is there.
+    let test = daemon.get(&format!("/v1/incidents/{id}/test?language=python"));
+    assert_eq!(test.status, 200);
+    std::fs::write(dir.path().join("test_it.py"), test.body).unwrap();
+    let bin = assert_cmd::cargo::cargo_bin("demi-lineage");
+    let paths = std::env::join_paths(
+        std::iter::once(bin.parent().unwrap().to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let failed = Command::new("python3")
+        .arg("test_it.py")
+        .env("PYTHONPATH", example.join("../.."))
+        .env("PATH", paths.unwrap())
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&failed.stderr);
+    assert!(!failed.status.success() && told.contains("Converged"), "{told}");
+}
+
+/// A receiver of the configuration is sent a signed message that says that it is a test; no other address is reached.
+#[test]
+fn a_receiver_is_tested() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Hook::start();
+    let path = config(dir.path(), &hook);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = format!("[receivers.away]\ntype = \"slack\"\nurl = \"http://{free}/\"\n");
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + &away).unwrap();
+    let daemon = Daemon::start(&path);
+    let test = |name: &str| ask(daemon.pages, &format!("POST /v1/receivers/{name}/test"), &[], "");
+    let answer = test("team");
+    assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"receiver":"team","taken":true}"#));
+    assert_eq!(test("team").status, 200);
+    let posts = hook.posts.lock().unwrap().clone();
+    assert_eq!(posts.len(), 2, "each with a key of its own");
+    for (key, all) in &posts {
+        let [(head, body)] = all.as_slice() else { panic!("{all:?}") };
+        assert!(key.starts_with("test.team.") && body["type"] == "test", "{key}: {body}");
+        assert!(head.contains("webhook-signature: v1,") && head.contains("webhook-id: test.team."), "{head}");
+    }
+    let gone = test("away");
+    assert!(gone.status == 502 && !gone.body.contains(&free.to_string()), "{}", gone.body);
+    assert_eq!(test("http:%2f%2f127.0.0.1").status, 404);
+    assert_eq!(daemon.json("/v1/stats")["deliveries"], serde_json::json!({}), "no bug was told of");
+}
+
 /// Logs that are sent, plain or packed, are an incident each; what is no log, or too large once it is unpacked, is nothing.
 #[test]
 fn logs_that_are_sent_become_incidents() {
@@ -536,6 +628,29 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
+/// All entries of a journal, those in packs and those by themselves.
+fn entries_of(incidents: &Path) -> Vec<Value> {
+    let names = |folder: &str| {
+        let names = std::fs::read_dir(incidents.join(folder)).into_iter().flatten();
+        let mut paths: Vec<_> = names.map(|name| name.unwrap().path()).collect();
+        paths.retain(|path| !path.file_name().unwrap().to_string_lossy().starts_with('.'));
+        paths.sort();
+        paths
+    };
+    let packed =
+        names("pack").into_iter().map(|path| zstd::decode_all(&*std::fs::read(path).unwrap()).unwrap());
+    let single = names("journal").into_iter().map(|path| std::fs::read(path).unwrap());
+    let mut entries: BTreeMap<u64, Value> = BTreeMap::new();
+    for bytes in packed.chain(single) {
+        // A digest stands below each.
+        for line in String::from_utf8(bytes).unwrap().lines().step_by(2) {
+            let entry: Value = serde_json::from_str(line).unwrap();
+            entries.entry(entry["n"].as_u64().unwrap()).or_insert(entry);
+        }
+    }
+    entries.into_values().collect()
+}
+
 /// Daemon, worker and their children are killed again and again, at moments that the journal's growth says; then all is done, once.
 #[test]
 fn whoever_is_killed_each_incident_is_published_once() {
@@ -552,8 +667,6 @@ fn whoever_is_killed_each_incident_is_published_once() {
     let text = std::fs::read_to_string(&path).unwrap().replace("lease_secs = 3", "lease_secs = 1");
     std::fs::write(&path, text.replace("systems = [\"demo\"]", "systems = [\"another\"]")).unwrap();
     let store = dir.path().join("store");
-    let journal = store.join("incidents/journal");
-    let entries = || std::fs::read_dir(&journal).map_or(0, |names| names.count());
     let work = || {
         Command::new(assert_cmd::cargo::cargo_bin("demi-lineage"))
             .args(["-q", "incident", "work", "--lease", "1", "--settle", "0", "--store"])
@@ -589,8 +702,8 @@ fn whoever_is_killed_each_incident_is_published_once() {
     };
     let mut killed = [0_u32; 3];
     for _ in 0..kills {
-        let before = entries();
-        let wanted = before + 1 + usize::try_from(next(3)).unwrap();
+        let entries = || daemon.json("/v1/stats")["journal"].as_u64().unwrap();
+        let wanted = entries() + 1 + next(3);
         let mut ended = false;
         wait_for("the journal grows, or all is done", || {
             ended = over(&all(&daemon));
@@ -638,14 +751,8 @@ fn whoever_is_killed_each_incident_is_published_once() {
     println!("killed: {killed:?} of daemon, worker and child");
     // No number is missing; each is opened once, and published once.
     let (mut opened, mut done) = (BTreeMap::new(), BTreeMap::new());
-    let last = std::fs::read_dir(&journal)
-        .unwrap()
-        .filter(|name| !name.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'))
-        .count();
-    for n in 1..=last {
-        let text =
-            std::fs::read_to_string(journal.join(format!("{n:020}.json"))).expect("no number is missing");
-        let entry: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    for (at, entry) in entries_of(&store.join("incidents")).iter().enumerate() {
+        assert_eq!(entry["n"], at + 1, "a number is missing");
         for event in entry["events"].as_array().unwrap() {
             let count = match event["e"].as_str().unwrap() {
                 "opened" => &mut opened,

@@ -294,8 +294,17 @@ fn answers_of_services_are_what_their_schemas_say() {
         "incident replay",
         &format!("incident replay --all --store incidents --scenario {scenario} --json"),
     );
-    let (service, at) =
-        Served::start(desk.command("incident serve --store incidents --listen 127.0.0.1:0"), "http://");
+    // A model that a request may name, and one that is repaired.
+    let text = fs::read_to_string(root().join("examples/demo/scenario.toml")).unwrap();
+    fs::write(desk.folder.path().join("as-it-is.toml"), &text).unwrap();
+    let repaired = text.replace("raft45_duplicate_votes = true", "raft45_duplicate_votes = false");
+    assert_ne!(repaired, text);
+    fs::write(desk.folder.path().join("repaired.toml"), repaired).unwrap();
+    let models =
+        "[models.as-it-is]\nscenario = \"as-it-is.toml\"\n[models.repaired]\nscenario = \"repaired.toml\"\n";
+    fs::write(desk.folder.path().join("models.toml"), models).unwrap();
+    let serve = "incident serve --store incidents --listen 127.0.0.1:0 --models models.toml";
+    let (service, at) = Served::start(desk.command(serve), "http://");
     let at = format!("http://{}/v1", at.trim_end_matches('/'));
     let list = curl(&format!("{at}/incidents"), None);
     let id = serde_json::from_slice::<serde_json::Value>(&list).unwrap()["items"][0]["id"].clone();
@@ -320,6 +329,44 @@ fn answers_of_services_are_what_their_schemas_say() {
     ] {
         let answer = curl(&format!("{at}{path}"), body);
         desk.keeps(&format!("answers/v1-{name}"), &answer);
+    }
+    // Known bugs on models of the configuration, and on nothing that a request brings.
+    let replays = |body: &str| curl(&format!("{at}/replays"), Some(body));
+    for (body, says) in [
+        (r#"{"model":"none"}"#, "no model of this name"),
+        (r#"{"model":"../as-it-is"}"#, "no model of this name"),
+        (r#"{"model":"as-it-is","bugs":["B-99"]}"#, "there is no bug B-99"),
+        (r#"{"model":"as-it-is","scenario":"as-it-is.toml"}"#, "unknown field"),
+    ] {
+        let answer = replays(body);
+        assert!(String::from_utf8_lossy(&answer).contains(says), "{}", String::from_utf8_lossy(&answer));
+        desk.keeps("answers/v1-problem", &answer);
+    }
+    for (body, verdicts) in [
+        (r#"{"model":"as-it-is"}"#, &["violates"][..]),
+        (r#"{"model":"repaired","bugs":["B-1"]}"#, &["gone", "gone_searched", "unknown"]),
+    ] {
+        let begun = replays(body);
+        desk.keeps("answers/v1-replays", &begun);
+        let begun: serde_json::Value = serde_json::from_slice(&begun).unwrap();
+        let path = format!("{at}/replays/{}", begun["id"].as_str().unwrap());
+        let began = std::time::Instant::now();
+        let ended = loop {
+            let now = curl(&path, None);
+            let run: serde_json::Value = serde_json::from_slice(&now).unwrap();
+            if !run["ended"].is_null() {
+                desk.keeps("answers/v1-replays", &now);
+                break run;
+            }
+            assert!(began.elapsed().as_secs() < 300, "{run}");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        };
+        assert_eq!((&ended["error"], ended["bugs"].as_array().unwrap().len()), (&serde_json::Value::Null, 1));
+        let one = &ended["bugs"][0];
+        assert!(one["bug"] == "B-1" && verdicts.contains(&one["verdict"].as_str().unwrap()), "{ended}");
+        // The bug keeps it.
+        let bug: serde_json::Value = serde_json::from_slice(&curl(&format!("{at}/bugs/B-1"), None)).unwrap();
+        assert_eq!(bug["replayed"][ended["digest"].as_str().unwrap()], one["verdict"], "{bug}");
     }
     service.stop();
     desk.are_right();

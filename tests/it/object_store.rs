@@ -299,3 +299,222 @@ fn a_daemon_writes_to_object_storage_that_fails_and_nothing_is_lost_or_doubled()
     let happened: Vec<u64> = proxy.happened.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     assert!(happened.iter().sum::<u64>() > 3, "{happened:?}");
 }
+
+/// Asks a server over a connection of its own: the status and the body.
+fn ask(to: SocketAddr, line: &str, body: &str) -> (u16, Vec<u8>) {
+    let mut stream = TcpStream::connect(to).unwrap();
+    let length = body.len();
+    write!(stream, "{line} HTTP/1.0\r\nhost: {to}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let at = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap() + 4;
+    let head = String::from_utf8_lossy(&answer[..at]).into_owned();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), answer.split_off(at))
+}
+
+/// What object storage answers, which takes any signature.
+fn stored(server: SocketAddr, path: &str) -> Vec<u8> {
+    let signed =
+        "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
+    let mut stream = TcpStream::connect(server).unwrap();
+    write!(stream, "GET /bucket{path} HTTP/1.0\r\nhost: {server}\r\nauthorization: {signed}\r\n\r\n")
+        .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let at = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer.starts_with(b"HTTP/1.") && answer[8..].starts_with(b" 200 "), "{path}");
+    answer.split_off(at)
+}
+
+/// The names of objects below a folder of the store.
+fn objects(server: SocketAddr, folder: &str) -> Vec<String> {
+    let prefix = format!("some/store/{folder}/");
+    let text = String::from_utf8(stored(server, &format!("?list-type=2&prefix={prefix}"))).unwrap();
+    let keys = text.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap());
+    keys.map(|key| key.strip_prefix("some/store/").unwrap().to_owned()).collect()
+}
+
+/// All entries of the incidents' journal, by their numbers, as they are in the bucket.
+fn entries(server: SocketAddr) -> Vec<Value> {
+    let mut found = std::collections::BTreeMap::new();
+    for name in objects(server, "incidents/pack").into_iter().chain(objects(server, "incidents/journal")) {
+        let body = stored(server, &format!("/some/store/{name}"));
+        let body = if name.ends_with(".zst") { zstd::decode_all(&*body).unwrap() } else { body };
+        for line in String::from_utf8(body).unwrap().lines().step_by(2) {
+            let entry: Value = serde_json::from_str(line).unwrap();
+            found.entry(entry["n"].as_u64().unwrap()).or_insert(entry);
+        }
+    }
+    assert_eq!(found.last_key_value().map(|(n, _)| *n), Some(found.len() as u64), "a number is missing");
+    found.into_values().collect()
+}
+
+/// Events of a kind, in a journal.
+fn events<'a>(entries: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    let all = entries.iter().flat_map(|entry| entry["events"].as_array().unwrap());
+    all.filter(|event| event["e"] == kind).collect()
+}
+
+/// Pages that are served until this goes.
+struct Pages(Child, SocketAddr);
+
+impl Pages {
+    fn of(machine: &Machine<'_>) -> Pages {
+        let mut serve = machine.command();
+        serve.args(["incident", "serve", "--store", STORE, "--listen", "127.0.0.1:0"]);
+        let mut child = serve.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let at = line.trim().trim_start_matches("http://").trim_end_matches('/').parse();
+        Pages(child, at.unwrap())
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A log with a violation in it.
+fn violating(path: &Path, rounds: u64) {
+    log(path, rounds);
+    let record = r#"{"actor":"_test","seq":1,"kind":"violation","fields":{"fingerprints":["I:a0"],"affected":["a0"]}}"#;
+    let text = std::fs::read_to_string(path).unwrap() + record + "\n";
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn incidents_are_everybodys_who_has_the_store() {
+    let Some(server) = server() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let machine = |name: &'static str| Machine { folder: dir.path(), name, server: server.address };
+    let (one, two, three) = (machine("one"), machine("two"), machine("three"));
+    violating(&dir.path().join("ring.jsonl"), 5);
+    violating(&dir.path().join("zebra.jsonl"), 7);
+    // One that somebody brings, and one of a record in the store.
+    let brought = one.done(&["incident", "open", "zebra.jsonl", "--store", STORE, "--system", "zebra7"]);
+    one.done(&["ingest", "load", "ring.jsonl", "--store", STORE, "--system", "ring"]);
+    two.done(&["incident", "work", "--once", "--settle", "0", "--store", STORE]);
+    let list = three.command().args(["incident", "list", "--incidents", "--json", "--store", STORE]).output();
+    let list: Value = serde_json::from_slice(&list.unwrap().stdout).unwrap();
+    let of =
+        |source: &str| list.as_array().unwrap().iter().find(|one| one["source"] == source).unwrap().clone();
+    assert_eq!(list.as_array().unwrap().len(), 2, "{list}");
+    assert_eq!(
+        (&of("record")["result"], &of("command")["result"]),
+        (&"unmodelled".into(), &"unmodelled".into())
+    );
+    // Each machine reads what another made.
+    let shown = three.done(&["incident", "show", brought.trim(), "--store", STORE]);
+    let page = shown.lines().find_map(|line| line.strip_prefix("page: ")).unwrap();
+    assert!(page.contains("three") && std::fs::read_to_string(page).unwrap().contains("<html"), "{shown}");
+    three.done(&["incident", "bundle", brought.trim(), "--store", STORE, "--out", "bundle.tar.zst"]);
+    for machine in [&one, &two, &three] {
+        let verified = machine.done(&["incident", "verify", "--store", STORE]);
+        assert!(verified.contains("2 incidents") && verified.contains("nothing is missing"), "{verified}");
+    }
+    let pages = Pages::of(&one);
+    let id = of("record")["id"].as_str().unwrap().to_owned();
+    let (status, page) = ask(pages.1, &format!("GET /i/{id}/page"), "");
+    assert!(status == 200 && page.windows(5).any(|part| part == b"<html"));
+    // What somebody says on one machine is read on another.
+    two.done(&["incident", "note", "B-1", "seen", "--store", STORE]);
+    let (_, bug) = ask(pages.1, "GET /b/1", "");
+    assert!(String::from_utf8(bug).unwrap().contains("seen"));
+    // What is forgotten on one is nowhere, once others make room.
+    let data = objects(server.address, "incidents/data");
+    assert!(data.iter().any(|name| name.contains(brought.trim())), "{data:?}");
+    let told = three.done(&["incident", "purge", "--actor", "zebra7", "--store", STORE]);
+    assert!(told.contains("1 incidents are forgotten"), "{told}");
+    let left =
+        [objects(server.address, "incidents/data"), objects(server.address, "incidents/uploads")].concat();
+    assert!(!left.is_empty() && left.iter().all(|name| name.contains(&id)), "{left:?}");
+    assert!(!entries(server.address).iter().any(|entry| entry.to_string().contains("zebra7")));
+    two.done(&["incident", "sweep", "--space", "1GiB", "--store", STORE]);
+    let own = std::fs::read_dir(dir.path().join("two")).unwrap().next().unwrap().unwrap().path();
+    let kept: Vec<_> = std::fs::read_dir(own.join("incidents/data")).unwrap().collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}
+
+#[test]
+fn workers_on_object_storage_that_fails_lose_and_double_nothing() {
+    let Some(server) = server() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let proxy = Proxy::before(server.address);
+    let direct = Machine { folder: dir.path(), name: "direct", server: server.address };
+    let incidents = if std::env::var_os("DEMI_LONG").is_some() { 40 } else { 6 };
+    let ids: Vec<String> = (0..incidents)
+        .map(|n| {
+            let file = format!("log-{n}.jsonl");
+            violating(&dir.path().join(&file), 3 + n);
+            direct.done(&["incident", "open", &file, "--store", STORE, "--system", "s"]).trim().to_owned()
+        })
+        .collect();
+    proxy.share.store(200, Ordering::Relaxed);
+    let work = |name: &'static str| {
+        let mut command = Machine { folder: dir.path(), name, server: proxy.address }.command();
+        command.args(["incident", "work", "--once", "--lease", "20", "--store", STORE]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let names = ["one", "two", "three"];
+    let mut workers = names.map(work);
+    let began = Instant::now();
+    let done = || {
+        let list =
+            direct.command().args(["incident", "list", "--incidents", "--json", "--store", STORE]).output();
+        let list: Value = serde_json::from_slice(&list.unwrap().stdout).unwrap();
+        let ended = |one: &&Value| one["work"] == "done" || one["work"] == "parked";
+        list.as_array().unwrap().iter().filter(ended).count() as u64
+    };
+    while done() < incidents {
+        // Whoever gave up begins again, as a service does.
+        for (worker, name) in workers.iter_mut().zip(names) {
+            if worker.try_wait().unwrap().is_some() {
+                *worker = work(name);
+            }
+        }
+        assert!(began.elapsed() < Duration::from_secs(600), "{} of {incidents}", done());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    for mut worker in workers {
+        let _ = worker.kill();
+        let _ = worker.wait();
+    }
+    // Entries come through pages as well, until some are packed. Who is told that it was written finds it, once.
+    proxy.share.store(50, Ordering::Relaxed);
+    let pages = Pages::of(&Machine { folder: dir.path(), name: "pages", server: proxy.address });
+    let (mut taken, mut tries) = (Vec::new(), 0);
+    while taken.len() < 250 {
+        tries += 1;
+        let text = format!("note {tries}");
+        let (status, _) = ask(pages.1, "POST /v1/bugs/B-1/note", &format!("{{\"text\":\"{text}\"}}"));
+        assert!(status == 202 || status == 503, "{status}");
+        if status == 202 {
+            taken.push(text);
+        }
+        assert!(began.elapsed() < Duration::from_secs(1200), "{} notes", taken.len());
+    }
+    drop(pages);
+    let verified = direct.done(&["incident", "verify", "--store", STORE]);
+    assert!(verified.contains("nothing is missing"), "{verified}");
+    assert!(!objects(server.address, "incidents/pack").is_empty());
+    let entries = entries(server.address);
+    for kind in ["opened", "done"] {
+        let mut of: Vec<&str> =
+            events(&entries, kind).iter().map(|event| event["id"].as_str().unwrap()).collect();
+        let all = of.len();
+        of.sort_unstable();
+        of.dedup();
+        assert_eq!(of.len(), all, "{kind} twice");
+        assert!(kind == "done" || ids.iter().all(|id| of.contains(&id.as_str())));
+    }
+    let notes = events(&entries, "noted");
+    for text in &taken {
+        assert_eq!(notes.iter().filter(|note| note["text"] == text.as_str()).count(), 1, "{text}");
+    }
+    let happened: Vec<u64> = proxy.happened.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    assert!(happened.iter().sum::<u64>() > 10, "{happened:?}");
+    println!("{} entries, faults {happened:?}", entries.len());
+}

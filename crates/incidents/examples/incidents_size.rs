@@ -13,6 +13,11 @@ use demi_incidents::event::{Event, Findings, Opened, Outcome, Output, Source, St
 use demi_incidents::view::Filter;
 use demi_incidents::{IncidentId, Journal, LocalFolder, Objects, hex_of, page};
 
+/// Packs that are written at a time.
+const PACKS: usize = 100;
+/// Bytes of a block of a disk.
+const BLOCK: u64 = 4096;
+
 /// A folder that is not synced: the journal is only there to be read.
 #[derive(Clone)]
 struct Quick(PathBuf);
@@ -34,6 +39,10 @@ impl Objects for Quick {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         LocalFolder::new(self.0.clone()).remove(name)
+    }
+
+    fn sync(&self, _: &str) -> io::Result<()> {
+        Ok(())
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -122,7 +131,21 @@ fn write(folder: &Path, incidents: u64, bugs: u64) -> Result<(), Box<dyn std::er
         }
         while journal.commit(decide::groupings)?.is_some() {}
     }
+    while journal.pack(PACKS)? > 0 {}
     Ok(())
+}
+
+/// Bytes of a folder, in blocks of a disk.
+fn on_disk(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        bytes += match entry.metadata()? {
+            meta if meta.is_dir() => on_disk(&entry.path())?,
+            meta => meta.len().div_ceil(BLOCK) * BLOCK,
+        };
+    }
+    Ok(bytes)
 }
 
 fn resident() -> u64 {
@@ -157,6 +180,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let began = Instant::now();
     let journal = Journal::open(LocalFolder::new(folder.clone()), "size")?;
     println!("opened in {:.3} s", began.elapsed().as_secs_f64());
+    println!("{} MiB on the disk", on_disk(&folder)? >> 20);
     println!("{} MiB more than before", resident().saturating_sub(before));
     let state = journal.state();
     println!("{} entries, {} incidents, {} bugs", state.last(), state.incidents().len(), state.bugs().len());

@@ -106,6 +106,10 @@ pub fn write(incident: &Incident, place: &Place, out: impl Write) -> Result<(), 
     let opened = incident.opened();
     let data = place.data(opened.id);
     let outputs = &incident.findings().outputs;
+    place.bring(&data)?;
+    if let Input::Execution { upload } = &opened.input {
+        place.bring(&place.uploads().join(upload))?;
+    }
     let folder = |prefix: &str| {
         let found =
             outputs.iter().rfind(|output| output.name.starts_with(prefix) && output.digest.is_empty());
@@ -346,6 +350,7 @@ fn findings_of(
         findings.outputs.push(Output { name, digest: hex_of(&[&bytes]) });
     }
     durable::sync_folder(&data)?;
+    place.publish(&data)?;
     Ok(Some(findings.bounded()))
 }
 

@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use demi_common::durable::sync_folder;
 use demi_formats::read::decompress::unpack;
 
 use crate::event::{Event, FORGOTTEN, Input, Opened};
@@ -49,13 +48,17 @@ pub fn naming<O: Objects>(
         let told = one.opened().names(name) || one.said().contains(name);
         let found_out = || serde_json::to_string(one.findings()).is_ok_and(|text| text.contains(name));
         let steps = || journal.story(*id).map(|story| story.iter().any(|step| step.contains(name)));
-        let made = || holds(&place.data(*id), name);
+        let in_folder = |folder: &Path| -> io::Result<bool> {
+            place.bring(folder)?;
+            holds(folder, name)
+        };
+        let made = || in_folder(&place.data(*id));
         let mut brought = || -> io::Result<bool> {
             let Some(upload) = upload_of(one.opened()) else { return Ok(false) };
             if let Some(known) = known.get(&upload) {
                 return Ok(*known);
             }
-            let holds = holds(&place.uploads().join(&upload), name)?;
+            let holds = in_folder(&place.uploads().join(&upload))?;
             known.insert(upload, holds);
             Ok(holds)
         };
@@ -134,12 +137,12 @@ pub fn purge<O: Objects>(
         journal.say(Event::Purged { ids: some.to_vec(), by: by.to_owned() })?;
     }
     for id in &ids {
-        remove(&place.data(*id))?;
+        place.remove(&place.data(*id))?;
     }
     let left: BTreeSet<String> =
         journal.state().incidents().values().filter_map(|one| upload_of(one.opened())).collect();
     for upload in uploads.difference(&left) {
-        remove(&place.uploads().join(upload))?;
+        place.remove(&place.uploads().join(upload))?;
     }
     // Notes on bugs that nothing else is known of go as well.
     let bugs: BTreeSet<u32> = {
@@ -153,17 +156,6 @@ pub(crate) fn upload_of(opened: &Opened) -> Option<String> {
     match &opened.input {
         Input::Store => None,
         Input::Logs { upload, .. } | Input::Execution { upload } => Some(upload.clone()),
-    }
-}
-
-pub(crate) fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    match folder.parent().filter(|parent| parent.is_dir()) {
-        Some(parent) => sync_folder(parent),
-        None => Ok(()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The numbered journal.
 //!
 //! All shared state is `journal/N.json`, N = 1, 2, 3 and so on. Whoever wants to change it creates N + 1; who loses that race reads what the winner
-//! wrote, and decides again. An entry is a line of JSON and a line with the BLAKE3 of the first, so that one that is damaged is known as such.
+//! wrote, and decides again. An entry is a line of JSON and a line with the BLAKE3 of the first, so that one that is damaged is known as such. Old
+//! entries are packed.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +15,14 @@ use crate::event::{Entry, Event, JOURNAL_VERSION, MOST_BYTES, Told};
 use crate::fold::State;
 use crate::id::IncidentId;
 use crate::objects::Objects;
+use crate::packs;
 
 /// The version of what entries come to. Snapshots of another one are as good as none: what they left out cannot be known.
 const FOLD: u32 = 2;
-/// After how many entries somebody writes down what they come to.
-pub const SNAPSHOT_EVERY: u64 = 500;
+/// How many packs are written after a snapshot, so that nobody waits long: more than entries come meanwhile.
+const PACKS: usize = 10;
+/// Entries that are read at a time.
+const AT_A_TIME: usize = 32;
 /// How many snapshots are kept.
 const SNAPSHOTS: usize = 2;
 /// Compression of snapshots.
@@ -58,6 +62,21 @@ pub enum JournalError {
     Io(#[from] io::Error),
 }
 
+/// After how many entries something is done with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rhythm {
+    /// Somebody writes down what they come to.
+    pub snapshot: u64,
+    /// They are a pack. All who use a journal have the same.
+    pub pack: u64,
+}
+
+impl Default for Rhythm {
+    fn default() -> Self {
+        Rhythm { snapshot: 500, pack: 100 }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Sum {
     blake3: String,
@@ -69,6 +88,11 @@ struct Sum {
 /// The name of an entry.
 fn name(n: u64) -> String {
     format!("journal/{n:020}.json")
+}
+
+/// The number in the name of an entry or a snapshot.
+fn number(name: &str) -> Option<u64> {
+    name.get(..20)?.parse().ok()
 }
 
 fn snapshot_name(n: u64) -> String {
@@ -115,7 +139,7 @@ pub struct Journal<O> {
     by: String,
     folded: Arc<Mutex<Arc<State>>>,
     conflicts: u64,
-    snapshot_every: u64,
+    rhythm: Rhythm,
 }
 
 /// Makes tags of one process differ.
@@ -127,10 +151,18 @@ impl<O: Objects> Journal<O> {
     /// # Errors
     /// When an entry cannot be read or is not understood.
     pub fn open(objects: O, by: impl Into<String>) -> Result<Self, JournalError> {
+        Self::open_with(objects, by, Rhythm::default())
+    }
+
+    /// The same, with another rhythm.
+    ///
+    /// # Errors
+    /// When an entry cannot be read or is not understood.
+    pub fn open_with(objects: O, by: impl Into<String>, rhythm: Rhythm) -> Result<Self, JournalError> {
         let state = latest_snapshot(&objects)?.unwrap_or_default();
         let folded = Arc::new(Mutex::new(Arc::new(state)));
-        let mut journal =
-            Journal { objects, by: by.into(), folded, conflicts: 0, snapshot_every: SNAPSHOT_EVERY };
+        let rhythm = Rhythm { snapshot: rhythm.snapshot.max(1), pack: rhythm.pack.max(1) };
+        let mut journal = Journal { objects, by: by.into(), folded, conflicts: 0, rhythm };
         journal.follow()?;
         Ok(journal)
     }
@@ -142,13 +174,7 @@ impl<O: Objects> Journal<O> {
         O: Clone,
     {
         let (objects, folded) = (self.objects.clone(), self.folded.clone());
-        Journal { objects, by: by.into(), folded, conflicts: 0, snapshot_every: self.snapshot_every }
-    }
-
-    /// The same, which writes down what the journal comes to after each so many entries in place of [`SNAPSHOT_EVERY`].
-    #[must_use]
-    pub fn with_snapshots_every(self, entries: u64) -> Self {
-        Journal { snapshot_every: entries.max(1), ..self }
+        Journal { objects, by: by.into(), folded, conflicts: 0, rhythm: self.rhythm }
     }
 
     /// What the journal comes to, as far as it was read. It stays as it is while somebody holds it; who holds it long makes others copy it.
@@ -182,11 +208,20 @@ impl<O: Objects> Journal<O> {
     pub fn follow(&mut self) -> Result<u64, JournalError> {
         let mut state = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read_now = 0;
-        while let Some(entry) = self.entry(state.last() + 1)? {
-            Arc::make_mut(&mut state).apply(&entry);
-            read_now += 1;
+        loop {
+            let from = state.last() + 1;
+            let (_, last) = packs::range(from, self.rhythm.pack);
+            let (found, damage) = self.read(from, last)?;
+            for entry in &found {
+                Arc::make_mut(&mut state).apply(entry);
+            }
+            read_now += found.len() as u64;
+            match damage {
+                Some(damage) => return Err(damage),
+                None if state.last() < last => return Ok(read_now),
+                None => {}
+            }
         }
-        Ok(read_now)
     }
 
     /// The steps of an incident, as text. They are many, so that they stay in the entry that told them.
@@ -213,7 +248,125 @@ impl<O: Objects> Journal<O> {
     /// # Errors
     /// When it cannot be read or is not understood.
     pub fn entry(&self, n: u64) -> Result<Option<Entry>, JournalError> {
-        self.objects.read(&name(n))?.map(|bytes| read(n, &bytes)).transpose()
+        let (found, damage) = self.read(n, n)?;
+        damage.map_or(Ok(found.into_iter().next()), Err)
+    }
+
+    /// Entries from a number on, in their order, some at a time; none where there are no more.
+    ///
+    /// # Errors
+    /// When the first of them cannot be read or is not understood.
+    pub fn entries(&self, from: u64) -> Result<Vec<Entry>, JournalError> {
+        let (found, damage) = self.read(from, packs::range(from, self.rhythm.pack).1)?;
+        damage.filter(|_| found.is_empty()).map_or(Ok(found), Err)
+    }
+
+    /// Entries of one pack, as far as they are there and whole, and what is wrong with the next.
+    fn read(&self, from: u64, last: u64) -> Result<(Vec<Entry>, Option<JournalError>), JournalError> {
+        let singles = self.singles(from, last)?;
+        // Asked for last: entries go when their pack is there, and only what is in no pack counts by itself.
+        let written: Vec<Vec<u8>> = match self.packed(from)? {
+            Some(packed) => {
+                let skip = from - packs::range(from, self.rhythm.pack).0;
+                packed.into_iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).collect()
+            }
+            None => singles,
+        };
+        let mut found = Vec::new();
+        for (n, bytes) in (from..=last).zip(&written) {
+            match read(n, bytes) {
+                Ok(entry) => found.push(entry),
+                Err(damage) => return Ok((found, Some(damage))),
+            }
+        }
+        Ok((found, None))
+    }
+
+    /// Entries that stand by themselves, as they were written, up to the first that does not.
+    fn singles(&self, from: u64, last: u64) -> Result<Vec<Vec<u8>>, JournalError> {
+        let mut found = Vec::new();
+        let (mut next, mut count) = (from, 1);
+        while next <= last {
+            let names: Vec<String> = (next..=last).take(count).map(name).collect();
+            for bytes in self.objects.read_each(&names)? {
+                match bytes {
+                    Some(bytes) => found.push(bytes),
+                    None => return Ok(found),
+                }
+            }
+            next += names.len() as u64;
+            count = AT_A_TIME;
+        }
+        Ok(found)
+    }
+
+    /// The entries of the pack in which an entry is, as they were written, where there is one.
+    fn packed(&self, n: u64) -> Result<Option<Vec<Vec<u8>>>, JournalError> {
+        let range = packs::range(n, self.rhythm.pack);
+        let Some(bytes) = self.objects.read(&packs::name(range))? else { return Ok(None) };
+        let why = || JournalError::Damaged { n, why: "its pack is damaged".to_owned() };
+        packs::unpack(&bytes, range).map(Some).ok_or_else(why)
+    }
+
+    /// The numbers in the names of a folder, in their order.
+    fn numbers(&self, folder: &str) -> Result<Vec<u64>, JournalError> {
+        Ok(self.objects.list(folder)?.iter().filter_map(|name| number(name)).collect())
+    }
+
+    /// Packs entries behind the last snapshot but one, at most so many packs; how many it wrote. Whoever is killed on the way leaves the rest to the
+    /// next.
+    ///
+    /// # Errors
+    /// When entries cannot be read, or packs not be written.
+    pub fn pack(&self, most: usize) -> Result<usize, JournalError> {
+        let snapshots = self.numbers("snapshot")?;
+        let Some(behind) = snapshots.iter().rev().nth(1) else { return Ok(0) };
+        let mut ranges: Vec<(u64, u64)> =
+            self.numbers("journal")?.into_iter().map(|n| packs::range(n, self.rhythm.pack)).collect();
+        ranges.dedup();
+        let mut done = 0;
+        for range in ranges.into_iter().filter(|(_, last)| last <= behind) {
+            if done == most {
+                break;
+            }
+            done += usize::from(self.pack_range(range)?);
+        }
+        Ok(done)
+    }
+
+    /// Packs these entries; whether they are packed now.
+    fn pack_range(&self, (first, last): (u64, u64)) -> Result<bool, JournalError> {
+        let names: Vec<String> = (first..=last).map(name).collect();
+        let pack = packs::name((first, last));
+        let Some(mut packed) = self.packed(first)? else {
+            let singles = self.singles(first, last)?;
+            if singles.len() < names.len() {
+                // Somebody else has packed them meanwhile.
+                return Ok(false);
+            }
+            for (n, bytes) in (first..=last).zip(&singles) {
+                read(n, bytes)?;
+            }
+            self.objects.create(&pack, &packs::pack(&singles)?)?;
+            // What is there now counts, whoever wrote it.
+            return if self.packed(first)?.is_some() { self.pack_range((first, last)) } else { Ok(false) };
+        };
+        let mut changed = false;
+        for ((n, bytes), single) in (first..=last).zip(&mut packed).zip(self.objects.read_each(&names)?) {
+            let Some(single) = single.filter(|single| single != bytes) else { continue };
+            // Of the same writing, it was forgotten what it said; of another one, nobody believes it.
+            let (Ok(before), Ok(after)) = (read(n, bytes), read(n, &single)) else { continue };
+            if (before.by, before.tag) == (after.by, after.tag) {
+                (*bytes, changed) = (single, true);
+            }
+        }
+        if changed {
+            self.objects.replace(&pack, &packs::pack(&packed)?)?;
+        }
+        self.objects.remove_each(&names)?;
+        // After a power cut too: what is forgotten later is not to come back.
+        self.objects.sync("journal")?;
+        Ok(true)
     }
 
     /// Writes what `decide` makes of the state as one entry, after everything that is there. It is asked again whenever somebody else was faster. The
@@ -263,24 +416,51 @@ impl<O: Objects> Journal<O> {
     /// When an entry cannot be read or written.
     pub(crate) fn rewrite(&mut self, mut change: impl FnMut(&mut Event)) -> Result<(), JournalError> {
         self.follow()?;
-        let last = self.state().last();
-        for n in 1..=last {
-            let Some(before) = self.entry(n)? else { continue };
+        let mut changed = |n: u64, bytes: &[u8]| -> Result<Option<Vec<u8>>, JournalError> {
+            let before = read(n, bytes)?;
             let mut after = before.clone();
             for told in &mut after.events {
                 if let Told::Known(event) = told {
                     change(event);
                 }
             }
-            if after != before {
-                self.objects.replace(&name(n), &written(&after))?;
+            Ok((after != before).then(|| written(&after)))
+        };
+        // Packs may come meanwhile: what nothing changes in has all of it.
+        loop {
+            let mut any = false;
+            // Before packs: who packs an entry meanwhile looks again at what it says by itself.
+            self.objects.sync("journal")?;
+            for n in self.numbers("journal")? {
+                let Some(bytes) = self.objects.read(&name(n))? else { continue };
+                if let Some(after) = changed(n, &bytes)? {
+                    self.objects.replace(&name(n), &after)?;
+                    any = true;
+                }
+            }
+            for first in self.numbers("pack")? {
+                let Some(mut packed) = self.packed(first)? else { continue };
+                let mut here = false;
+                for (n, bytes) in (first..).zip(&mut packed) {
+                    if let Some(after) = changed(n, bytes)? {
+                        (*bytes, here) = (after, true);
+                    }
+                }
+                if here {
+                    let name = packs::name(packs::range(first, self.rhythm.pack));
+                    self.objects.replace(&name, &packs::pack(&packed)?)?;
+                    any = true;
+                }
+            }
+            if !any {
+                break;
             }
         }
         // Last, since somebody else may have written one meanwhile who had not read what is forgotten.
         for file in self.objects.list("snapshot")? {
             self.objects.remove(&format!("snapshot/{file}"))?;
         }
-        Ok(())
+        Ok(self.objects.sync("snapshot")?)
     }
 
     /// Whether this entry is the one of its number now.
@@ -291,7 +471,17 @@ impl<O: Objects> Journal<O> {
         }
         let created = self.objects.create(&name(entry.n), &bytes);
         let won = match created {
-            Ok(true) => true,
+            // The name is free again once its entry is packed. Whoever slept so long comes too late.
+            Ok(true) => match self.packed(entry.n)? {
+                None => true,
+                Some(_) => {
+                    let own = self.is_own(entry)?;
+                    if !own {
+                        self.objects.remove(&name(entry.n))?;
+                    }
+                    own
+                }
+            },
             // A name is taken though the answer was lost: by its tag an entry knows whose it is.
             Ok(false) => self.is_own(entry)?,
             Err(error) => match self.is_own(entry) {
@@ -305,7 +495,7 @@ impl<O: Objects> Journal<O> {
             let mut state = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::make_mut(&mut state).apply(&entry);
             drop(state);
-            if entry.n.is_multiple_of(self.snapshot_every) {
+            if entry.n.is_multiple_of(self.rhythm.snapshot) {
                 self.snapshot();
             }
         }
@@ -344,6 +534,7 @@ impl<O: Objects> Journal<O> {
                 let _ = self.objects.remove(&format!("snapshot/{old}"));
             }
         }
+        let _ = self.pack(PACKS);
     }
 }
 

@@ -10,11 +10,13 @@
 //!                                                     └─────────────────────┘
 //! ```
 
+mod anywhere;
 pub mod bundle;
 pub mod child;
 pub mod class;
 pub mod decide;
 pub mod event;
+mod far;
 pub mod fold;
 pub mod forget;
 pub mod group;
@@ -22,6 +24,7 @@ mod id;
 pub mod journal;
 pub mod models;
 pub mod objects;
+mod packs;
 pub mod page;
 pub mod place;
 pub mod replays;
@@ -36,9 +39,10 @@ pub mod view;
 pub mod watch;
 pub mod work;
 
+pub use anywhere::Anywhere;
 pub use fold::{Bug, Incident, State, Status, Work};
 pub use id::{IncidentId, NoId, digest_of, hex_of};
-pub use journal::{Journal, JournalError};
+pub use journal::{Journal, JournalError, Rhythm};
 pub use objects::{LocalFolder, Objects};
 pub use place::Place;
 pub use version::compare;

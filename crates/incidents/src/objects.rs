@@ -28,6 +28,14 @@ pub trait Objects: Send + Sync {
     /// What the system says.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
+    /// The bytes of each of some names, if it is taken.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read_each(&self, names: &[String]) -> io::Result<Vec<Option<Vec<u8>>>> {
+        names.iter().map(|name| self.read(name)).collect()
+    }
+
     /// Gives a name these bytes, whatever it had. Only its one owner does so.
     ///
     /// # Errors
@@ -39,6 +47,20 @@ pub trait Objects: Send + Sync {
     /// # Errors
     /// What the system says.
     fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Removes names, those that are there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove_each(&self, names: &[String]) -> io::Result<()> {
+        names.iter().try_for_each(|name| self.remove(name))
+    }
+
+    /// What was removed from a folder stays so after a power cut.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync(&self, folder: &str) -> io::Result<()>;
 
     /// The names in a folder, without it, sorted.
     ///
@@ -98,11 +120,14 @@ impl LocalFolder {
         let Ok(entries) = fs::read_dir(self.root.join(folder)) else { return Ok(()) };
         for entry in entries {
             let entry = entry?;
+            if !entry.file_name().to_string_lossy().starts_with(STAGE) {
+                continue;
+            }
             let old = entry
                 .metadata()
                 .and_then(|meta| meta.modified())
                 .is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > LEFT_BEHIND));
-            if old && entry.file_name().to_string_lossy().starts_with(STAGE) {
+            if old {
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -147,6 +172,13 @@ impl Objects for LocalFolder {
     fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.root.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync(&self, folder: &str) -> io::Result<()> {
+        match self.root.join(folder) {
+            folder if folder.is_dir() => durable::sync_folder(&folder),
             _ => Ok(()),
         }
     }

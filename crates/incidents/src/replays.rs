@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use demi_common::text::markup;
 use demi_schemas::summary::ReplaySummary;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::child::{Ended, Limits, Ran, run};
 use crate::fold::{Bug, State, Status};
@@ -53,6 +55,49 @@ impl Verdict {
     #[must_use]
     pub fn is_gone(self) -> bool {
         matches!(self, Verdict::Gone | Verdict::Searched)
+    }
+}
+
+/// On what schedules are replayed.
+#[derive(Clone, Copy)]
+pub struct On<'a> {
+    /// The program that has the model.
+    pub program: &'a Path,
+    /// The scenario file.
+    pub scenario: &'a Path,
+    /// Most bytes of memory of a replay.
+    pub memory: Option<u64>,
+    /// Asked often: where it says no, what is left is not known.
+    pub go_on: &'a dyn Fn() -> bool,
+}
+
+/// What came of a bug, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ReplayedView {
+    /// The bug.
+    pub bug: String,
+    /// The invariant.
+    pub invariant: String,
+    /// `violates`, `other`, `gone`, `gone_searched` or `unknown`.
+    pub verdict: &'static str,
+    /// How many schedules were replayed.
+    pub schedules: usize,
+    /// How long it took.
+    pub seconds: f64,
+    /// What was said where nothing could be found out.
+    pub said: String,
+}
+
+impl From<&Replayed> for ReplayedView {
+    fn from(one: &Replayed) -> Self {
+        ReplayedView {
+            bug: format!("B-{}", one.bug),
+            invariant: one.invariant.clone(),
+            verdict: one.verdict.word(),
+            schedules: one.schedules,
+            seconds: one.seconds,
+            said: one.said.clone(),
+        }
     }
 }
 
@@ -103,46 +148,57 @@ fn model_of(scenario: &Path) -> Option<toml::Value> {
     table.get("model").cloned()
 }
 
-/// Replays the schedules of a bug; nothing where they are of another model than the scenario's.
-#[must_use]
-pub fn replay(
-    state: &State,
-    place: &Place,
-    program: &Path,
-    number: u32,
-    scenario: &Path,
-) -> Option<Replayed> {
-    let (number, bug) = state.bug(number)?;
-    let model = model_of(scenario);
-    let schedules: Vec<PathBuf> = schedules_of(state, bug)
-        .into_iter()
-        .map(|(id, name)| place.data(id).join(name))
-        .filter(|path| model_of(&path.with_file_name("scenario.toml")) == model)
-        .collect();
-    if schedules.is_empty() {
-        return None;
-    }
-    let stands = state.incidents().get(&bug.representative())?;
-    let name = stands.invariant().to_owned();
-    let invariant = name.split(':').next().unwrap_or_default().to_owned();
-    let mut worst: Option<(Verdict, String)> = None;
-    let mut seconds = 0.0;
-    for schedule in &schedules {
-        let (verdict, said, time) = one(program, schedule, scenario, &invariant);
-        seconds += time.as_secs_f64();
-        if worst.as_ref().is_none_or(|(known, _)| verdict > *known) {
-            worst = Some((verdict, said));
-        }
-    }
-    let (verdict, said) = worst?;
-    Some(Replayed { bug: number, invariant: name, verdict, schedules: schedules.len(), seconds, said })
+/// The schedules of a bug that a scenario's model can replay.
+#[derive(Clone, Debug)]
+pub struct Schedules {
+    bug: u32,
+    invariant: String,
+    files: Vec<PathBuf>,
 }
 
-fn one(program: &Path, schedule: &Path, scenario: &Path, invariant: &str) -> (Verdict, String, Duration) {
-    let limits = Limits { time: REPLAY, memory: None };
+/// The schedules of a bug; nothing where they are of another model than the scenario's.
+#[must_use]
+pub fn schedules(state: &State, place: &Place, number: u32, scenario: &Path) -> Option<Schedules> {
+    let (number, bug) = state.bug(number)?;
+    let model = model_of(scenario);
+    let files: Vec<PathBuf> = schedules_of(state, bug)
+        .into_iter()
+        .map(|(id, name)| place.data(id).join(name))
+        .filter(|path| {
+            let here = |path: &Path| path.is_file() || place.bring(path).is_ok();
+            here(path) && here(&path.with_file_name("scenario.toml"))
+        })
+        .filter(|path| model_of(&path.with_file_name("scenario.toml")) == model)
+        .collect();
+    let stands = state.incidents().get(&bug.representative())?;
+    let found = Schedules { bug: number, invariant: stands.invariant().to_owned(), files };
+    (!found.files.is_empty()).then_some(found)
+}
+
+impl Schedules {
+    /// Replays all of them; the worst that comes of one is what comes of the bug.
+    #[must_use]
+    pub fn replay(self, on: On<'_>) -> Replayed {
+        let invariant = self.invariant.split(':').next().unwrap_or_default();
+        let (mut verdict, mut said, mut seconds) = (Verdict::Gone, String::new(), 0.0);
+        for schedule in &self.files {
+            let (found, why, time) = one(on, schedule, invariant);
+            seconds += time.as_secs_f64();
+            if found > verdict {
+                (verdict, said) = (found, why);
+            }
+        }
+        let schedules = self.files.len();
+        Replayed { bug: self.bug, invariant: self.invariant, verdict, schedules, seconds, said }
+    }
+}
+
+fn one(on: On<'_>, schedule: &Path, invariant: &str) -> (Verdict, String, Duration) {
+    let On { program, scenario, memory, go_on } = on;
+    let limits = Limits { time: REPLAY, memory };
     let call = |arguments: &[&dyn AsRef<std::ffi::OsStr>]| -> Result<Ran, String> {
         let arguments: Vec<OsString> = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
-        run(program, &arguments, limits, &mut || true).map_err(|error| error.to_string())
+        run(program, &arguments, limits, &mut || go_on()).map_err(|error| error.to_string())
     };
     let ran = match call(&[&"-q", &"replay", &schedule, &"--scenario", &scenario, &"--json"]) {
         Ok(ran) => ran,

@@ -2,13 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
-use std::path::Path;
 
 use crate::event::{Event, Outcome};
 use crate::fold::{State, Work};
-use crate::forget::{remove, upload_of};
+use crate::forget::upload_of;
 use crate::id::IncidentId;
 use crate::journal::{Journal, JournalError};
 use crate::objects::Objects;
@@ -27,22 +24,17 @@ pub fn sweep<O: Objects>(journal: &mut Journal<O>, place: &Place, most: u64) -> 
     journal.follow()?;
     let state = journal.state();
     let mut sizes: BTreeMap<IncidentId, u64> = BTreeMap::new();
+    let there = place.sizes(&place.root().join("data"))?;
     for (id, one) in state.incidents() {
-        let data = place.data(*id);
-        if matches!(one.work(), Work::Gone | Work::Purged) {
-            // Somebody was killed before it went.
-            if data.is_dir() {
-                remove(&data)?;
-            }
-        } else if data.is_dir() {
-            sizes.insert(*id, size_of(&data)?);
+        let (data, bytes) = (place.data(*id), there.get(&id.to_string()));
+        if !matches!(one.work(), Work::Gone | Work::Purged) {
+            sizes.extend(bytes.map(|bytes| (*id, *bytes)));
+        } else if bytes.is_some() || data.is_dir() {
+            // Somebody was killed before it went, or somebody else removed it, and here it is still.
+            place.remove(&data)?;
         }
     }
-    let mut uploads: BTreeMap<String, u64> = BTreeMap::new();
-    for name in names_in(&place.uploads())? {
-        let size = size_of(&place.uploads().join(&name))?;
-        uploads.insert(name, size);
-    }
+    let uploads = place.sizes(&place.uploads())?;
     let total: u64 = sizes.values().sum::<u64>() + uploads.values().sum::<u64>();
     if total <= most {
         return Ok(0);
@@ -73,12 +65,12 @@ pub fn sweep<O: Objects>(journal: &mut Journal<O>, place: &Place, most: u64) -> 
     for id in &going {
         // Somebody may have asked for it meanwhile.
         if state.incidents().get(id).is_some_and(|one| one.work() == Work::Gone) {
-            remove(&place.data(*id))?;
+            place.remove(&place.data(*id))?;
         }
     }
     let held = self::holders(&state);
     for upload in uploads.keys().filter(|upload| !held.contains_key(*upload)) {
-        remove(&place.uploads().join(upload))?;
+        place.remove(&place.uploads().join(upload))?;
     }
     Ok(going.len())
 }
@@ -123,38 +115,4 @@ fn order(state: &State, sizes: &BTreeMap<IncidentId, u64>) -> Vec<IncidentId> {
         .collect();
     may.sort_unstable();
     may.into_iter().map(|(_, _, _, id)| id).collect()
-}
-
-/// Names in a folder, but for those in the making.
-fn names_in(folder: &Path) -> io::Result<Vec<String>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    names.filter(|name| name.as_ref().map_or(true, |name| !name.starts_with('.'))).collect()
-}
-
-/// Bytes of the files in a folder.
-fn size_of(folder: &Path) -> io::Result<u64> {
-    let (mut left, mut bytes) = (vec![folder.to_owned()], 0);
-    while let Some(path) = left.pop() {
-        let entries = match fs::read_dir(&path) {
-            Ok(entries) => entries,
-            // A child that ends removes what it does not need any more.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let entry = entry?;
-            match entry.metadata() {
-                Ok(meta) if meta.is_dir() => left.push(entry.path()),
-                Ok(meta) => bytes += meta.len(),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(bytes)
 }

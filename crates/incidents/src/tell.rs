@@ -197,6 +197,38 @@ impl Letter<'_> {
     }
 }
 
+/// The bodies of a message that says of itself that it is a test; nobody is called by it for long.
+#[must_use]
+pub fn test(form: Form, key: &str, public_url: &str, routing_key: &str) -> Vec<Value> {
+    let text = "This is a test of demi-lineage: messages about bugs arrive here.";
+    match form {
+        Form::Webhook => {
+            let nothing = Value::Null;
+            vec![
+                json!({"type": "test", "text": text, "bug": nothing, "incident": nothing, "url": public_url}),
+            ]
+        }
+        Form::Slack => vec![json!({
+            "text": text,
+            "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}],
+        })],
+        Form::Pagerduty => {
+            let event = |action: &str| {
+                json!({
+                    "routing_key": routing_key, "event_action": action, "dedup_key": key, "client": "demi-lineage",
+                    "payload": {"summary": text, "source": "demi-lineage", "severity": "info"},
+                })
+            };
+            vec![event("trigger"), event("resolve")]
+        }
+        // Whoever takes it ends it by itself.
+        Form::Alertmanager => vec![json!([{
+            "labels": {"alertname": "DemiTest", "severity": "info", "key": key},
+            "annotations": {"summary": text},
+        }])],
+    }
+}
+
 /// A text for Slack, whose marks it does not obey.
 fn slack(text: &str, most: usize) -> String {
     let text = cut(text, most / 6);
@@ -239,6 +271,17 @@ mod tests {
             let pagerduty = letter.body(Form::Pagerduty);
             prop_assert!(pagerduty["payload"]["summary"].as_str().unwrap().len() <= PAGERDUTY);
             prop_assert!(pagerduty["dedup_key"].as_str().unwrap().len() <= 255);
+        }
+    }
+
+    #[test]
+    fn a_test_message_says_what_it_is_and_ends_what_it_begins() {
+        for form in [Form::Webhook, Form::Slack, Form::Pagerduty, Form::Alertmanager] {
+            let bodies = test(form, "k", "https://x", "r");
+            assert!(bodies.iter().all(|body| body.to_string().contains("This is a test")), "{bodies:?}");
+            let triggers = bodies.iter().filter(|body| body["event_action"] == "trigger").count();
+            let resolves = bodies.iter().filter(|body| body["event_action"] == "resolve").count();
+            assert_eq!((triggers, resolves), if form == Form::Pagerduty { (1, 1) } else { (0, 0) });
         }
     }
 

@@ -93,7 +93,7 @@ fn unpacked(path: &Path, most: u64) -> Result<u64, NotTaken> {
 
 /// A log that comes in pieces. What is not kept is removed.
 pub struct Incoming {
-    uploads: PathBuf,
+    place: Place,
     stage: tempfile::TempDir,
     file: File,
     hasher: blake3::Hasher,
@@ -114,7 +114,7 @@ impl Incoming {
         fs::create_dir_all(&uploads)?;
         let stage = tempfile::Builder::new().prefix(STAGE).tempdir_in(&uploads)?;
         let file = File::create_new(stage.path().join(LOG))?;
-        Ok(Incoming { uploads, stage, file, hasher: blake3::Hasher::new(), bytes: 0, most })
+        Ok(Incoming { place: place.clone(), stage, file, hasher: blake3::Hasher::new(), bytes: 0, most })
     }
 
     /// Takes the next piece.
@@ -142,7 +142,7 @@ impl Incoming {
         check_unpacked(&self.stage.path().join(LOG), most)?;
         let digest = self.hasher.finalize().to_hex().to_string();
         let name = hex_of(&[LOG, &digest]);
-        publish(self.stage, &self.uploads, &name)?;
+        publish(self.stage, &self.place, &name)?;
         Ok((name, digest))
     }
 }
@@ -176,7 +176,7 @@ pub fn keep(place: &Place, paths: &[PathBuf]) -> Result<String, NotKept> {
     let parts: Vec<&String> = digests.iter().flat_map(|(name, digest)| [name, digest]).collect();
     let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
     let name = hex_of(&parts);
-    publish(stage, &uploads, &name)?;
+    publish(stage, place, &name)?;
     Ok(name)
 }
 
@@ -210,19 +210,20 @@ pub fn brought(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Gives a folder in the making its name, unless one is there.
-fn publish(stage: tempfile::TempDir, parent: &Path, name: &str) -> Result<(), NotKept> {
+/// Gives a folder in the making its name, unless one is there, and lets others have it.
+fn publish(stage: tempfile::TempDir, place: &Place, name: &str) -> Result<(), NotKept> {
+    let parent = place.uploads();
     let to = parent.join(name);
-    if to.is_dir() {
-        return Ok(());
+    if !to.is_dir() {
+        durable::sync_tree(stage.path()).map_err(of(stage.path()))?;
+        match fs::rename(stage.path(), &to) {
+            // Somebody else brought the same.
+            Err(_) if to.is_dir() => {}
+            renamed => renamed.map_err(of(&to))?,
+        }
+        durable::sync_folder(&parent).map_err(of(&parent))?;
     }
-    durable::sync_tree(stage.path()).map_err(of(stage.path()))?;
-    match fs::rename(stage.path(), &to) {
-        // Somebody else brought the same.
-        Err(_) if to.is_dir() => {}
-        renamed => renamed.map_err(of(&to))?,
-    }
-    durable::sync_folder(parent).map_err(of(parent))
+    place.publish(&to).map_err(of(&to))
 }
 
 fn copy(from: &Path, to: &Path, base: &Path, digests: &mut BTreeMap<String, String>) -> Result<(), NotKept> {
@@ -282,6 +283,7 @@ pub fn keep_model(place: &Place, scenario: &Path, limits: Limits) -> Result<Stri
     let digest = hex_of(&[text.as_bytes(), &content]);
     let path = place.models().join(&digest).join(KEPT_MODEL);
     durable::write(&path, text.as_bytes()).map_err(of(&path))?;
+    place.publish(&path).map_err(of(&path))?;
     Ok(digest)
 }
 

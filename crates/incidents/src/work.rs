@@ -187,10 +187,17 @@ impl<O: Objects> Workshop<O> {
             beat: Beat::default(),
             beaten: None,
             stage_began: Instant::now(),
+            published: BTreeSet::new(),
         };
         attempt.jobs = if halved { (attempt.shop.setup.jobs / 2).max(1) } else { attempt.shop.setup.jobs };
         let stop = attempt.stages()?;
         let number = attempt.attempt;
+        if let Stop::Done(_, findings) = &stop {
+            attempt.share(findings)?;
+        }
+        let log = attempt.log_file();
+        // For whoever looks after it: the work is done without it too.
+        let _ = self.place.publish(&log);
         let _ = self.journal.objects().remove(&Place::lease(id, number));
         let event = match stop {
             Stop::Lost => return Ok(()),
@@ -223,6 +230,8 @@ struct Attempt<'a, O> {
     beat: Beat,
     beaten: Option<Instant>,
     stage_began: Instant,
+    /// What others have, of what it made.
+    published: BTreeSet<String>,
 }
 
 impl<O: Objects> Attempt<'_, O> {
@@ -459,6 +468,7 @@ impl<O: Objects> Attempt<'_, O> {
         let (mut arguments, from) = match &opened.input {
             Input::Execution { upload } => {
                 let folder = self.shop.place.uploads().join(upload);
+                self.shop.place.bring(&folder).map_err(|error| of_disk(&error))?;
                 return match is_whole(&folder, Kind::Execution) {
                     true => Ok((folder, upload.clone())),
                     false => {
@@ -467,7 +477,9 @@ impl<O: Objects> Attempt<'_, O> {
                 };
             }
             Input::Logs { upload, mapping } => {
-                let logs = crate::uploads::brought(&self.shop.place.uploads().join(upload));
+                let folder = self.shop.place.uploads().join(upload);
+                self.shop.place.bring(&folder).map_err(|error| of_disk(&error))?;
+                let logs = crate::uploads::brought(&folder);
                 let logs = logs.map_err(|error| of_disk(&error))?;
                 let mut arguments = words(&[&"-q", &"build"]);
                 arguments.extend(logs.into_iter().map(OsString::from));
@@ -521,7 +533,11 @@ impl<O: Objects> Attempt<'_, O> {
         if kept.len() != 32 || !kept.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
-        let models = Models::read(&self.shop.place.models().join(kept).join(KEPT_MODEL)).ok()?;
+        let file = self.shop.place.models().join(kept).join(KEPT_MODEL);
+        if !file.is_file() {
+            self.shop.place.bring(&file).ok()?;
+        }
+        let models = Models::read(&file).ok()?;
         let (name, model) = models.models.into_iter().next()?;
         let digest = model.digest(program).ok()?;
         Some((name, model, digest))
@@ -627,10 +643,14 @@ impl<O: Objects> Attempt<'_, O> {
         Ok(ran)
     }
 
+    fn log_file(&self) -> PathBuf {
+        self.shop.place.data(self.id).join(format!("log-{}.txt", self.attempt))
+    }
+
     /// Keeps what children said, for whoever looks after it.
     fn log(&self, arguments: &[OsString], ran: &Ran) {
         let what = arguments.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
-        let path = self.shop.place.data(self.id).join(format!("log-{}.txt", self.attempt));
+        let path = self.log_file();
         let before = fs::read_to_string(&path).unwrap_or_default();
         let said = ran.said.trim_end();
         let text = format!("{before}{what}: {:?} after {:.1} s\n{said}\n", ran.ended, ran.time.as_secs_f64());
@@ -666,7 +686,27 @@ impl<O: Objects> Attempt<'_, O> {
         self.say(stage, Some(Box::new(findings.clone())))
     }
 
+    /// Lets others have what was made, before the journal tells of it.
+    fn share(&mut self, findings: &Findings) -> Result<(), JournalError> {
+        if !self.shop.place.is_far() {
+            return Ok(());
+        }
+        let data = self.shop.place.data(self.id);
+        // What events of the store were made to is made of them anywhere.
+        let of_store = |name: &str| self.opened.input == Input::Store && name.starts_with("execution-");
+        for output in findings.outputs.iter().filter(|output| !of_store(&output.name)) {
+            if !self.published.contains(&output.name) {
+                self.shop.place.publish(&data.join(&output.name))?;
+                self.published.insert(output.name.clone());
+            }
+        }
+        Ok(())
+    }
+
     fn say(&mut self, stage: Stage, findings: Option<Box<Findings>>) -> Result<bool, JournalError> {
+        if let Some(findings) = &findings {
+            self.share(findings)?;
+        }
         let seconds = self.stage_began.elapsed().as_secs_f64();
         let (id, attempt) = (self.id, self.attempt);
         let event = Event::Stage { id, attempt, stage, seconds, outputs: Vec::new(), findings };

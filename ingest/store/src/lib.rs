@@ -74,6 +74,8 @@ pub use delta::lineage::{LineageTable, made_from};
 #[cfg(feature = "delta")]
 pub use delta::remote::{folder_of, is_mirror};
 #[cfg(feature = "delta")]
+pub use delta::remote_objects::RemoteObjects;
+#[cfg(feature = "delta")]
 pub use delta::{Copied, Store, back_up, quarantined, restore};
 pub use error::StoreError;
 pub use gather::Gathered;

@@ -13,17 +13,39 @@ struct Inner {
     names: BTreeMap<String, Vec<u8>>,
     /// Names since the last sync of their folder: after a power cut any of them may be gone. The file itself was synced before.
     unsynced: Vec<String>,
+    /// What was removed since the last sync of its folder: after a power cut any of it may be back.
+    removed: Vec<(String, Vec<u8>)>,
     /// After so many calls the power goes.
     left: Option<u32>,
     /// Whether the answer of the next successful creation gets lost.
     lose_answer: bool,
 }
 
+/// What happens at some moment.
+type Then = Box<dyn FnOnce() + Send>;
+
 /// A disk that several writers share.
 #[derive(Clone, Default)]
-pub struct Disk(Arc<Mutex<Inner>>);
+pub struct Disk(Arc<Mutex<Inner>>, Arc<Mutex<Option<Then>>>);
 
 impl Disk {
+    /// Another disk with the same names.
+    pub fn copy(&self) -> Disk {
+        let disk = Disk::default();
+        disk.0.lock().unwrap().names.clone_from(&self.0.lock().unwrap().names);
+        disk
+    }
+
+    /// Something happens just before the next creation, whose writer sleeps meanwhile.
+    pub fn before_creation(&self, then: impl FnOnce() + Send + 'static) {
+        *self.1.lock().unwrap() = Some(Box::new(then));
+    }
+
+    /// All names, and what stands there.
+    pub fn all(&self) -> BTreeMap<String, Vec<u8>> {
+        self.0.lock().unwrap().names.clone()
+    }
+
     /// The power goes after so many more calls.
     pub fn cut_after(&self, calls: u32) {
         self.0.lock().unwrap().left = Some(calls);
@@ -39,9 +61,15 @@ impl Disk {
         let mut inner = self.0.lock().unwrap();
         inner.left = None;
         let unsynced = std::mem::take(&mut inner.unsynced);
-        let keep = StdRng::seed_from_u64(seed).random_range(0..=unsynced.len());
+        let mut random = StdRng::seed_from_u64(seed);
+        let keep = random.random_range(0..=unsynced.len());
         for name in &unsynced[keep..] {
             inner.names.remove(name);
+        }
+        for (name, bytes) in std::mem::take(&mut inner.removed) {
+            if random.random() {
+                inner.names.entry(name).or_insert(bytes);
+            }
         }
     }
 
@@ -66,6 +94,10 @@ impl Inner {
 
 impl Objects for Disk {
     fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let then = self.1.lock().unwrap().take();
+        if let Some(then) = then {
+            then();
+        }
         let mut inner = self.0.lock().unwrap();
         // Writing and syncing the file, its name, its folder: the power may go between any two.
         inner.step()?;
@@ -97,12 +129,25 @@ impl Objects for Disk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.lock().unwrap().names.remove(name);
+        let mut inner = self.0.lock().unwrap();
+        inner.step()?;
+        if let Some(bytes) = inner.names.remove(name) {
+            inner.removed.push((name.to_owned(), bytes));
+        }
+        Ok(())
+    }
+
+    fn sync(&self, folder: &str) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap();
+        inner.step()?;
+        let within = format!("{folder}/");
+        inner.removed.retain(|(name, _)| !name.starts_with(&within));
         Ok(())
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
-        let inner = self.0.lock().unwrap();
+        let mut inner = self.0.lock().unwrap();
+        inner.step()?;
         let within = |name: &String| name.strip_prefix(folder)?.strip_prefix('/').map(str::to_owned);
         Ok(inner.names.keys().filter_map(within).collect())
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use demi_incidents::decide::{self, Receiver, Seen, Worker};
 use demi_incidents::event::{Event, Findings, News, Opened, Outcome, Reason, Source, Stage, Told};
 use demi_incidents::fold::Sent;
-use demi_incidents::{IncidentId, Journal, JournalError, Objects, State, Work};
+use demi_incidents::{IncidentId, Journal, JournalError, Objects, Rhythm, State, Work};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -49,6 +49,8 @@ struct Truth {
     beats: BTreeMap<(IncidentId, u32), u64>,
 }
 
+/// Often, so that much of it happens in a short run.
+const RHYTHM: Rhythm = Rhythm { snapshot: 11, pack: 5 };
 const STAGES: [Stage; 6] = Stage::ALL;
 
 fn worker(name: usize) -> Worker {
@@ -58,7 +60,7 @@ fn worker(name: usize) -> Worker {
 impl Process {
     fn start(disk: &Disk, name: usize) -> Result<Self, JournalError> {
         Ok(Process {
-            journal: Journal::open(disk.clone(), format!("p{name}"))?.with_snapshots_every(11),
+            journal: Journal::open_with(disk.clone(), format!("p{name}"), RHYTHM)?,
             seen: Seen::default(),
             holds: None,
             sends: None,
@@ -220,8 +222,10 @@ fn check(journal: &Journal<Disk>, truth: &Truth) {
     // What is seen by who has read all is the same as what comes of reading anew: every entry, or what stands behind the last snapshot.
     assert_eq!(folded, *state);
     let disk = journal.objects();
-    let anew = || Journal::open(disk.clone(), "anew").unwrap();
+    let anew = || Journal::open_with(disk.clone(), "anew", RHYTHM).unwrap();
     assert_eq!(*anew().state(), *state);
+    // Old ones are packed.
+    assert!(state.last() < 100 || disk.list("pack").unwrap().len() > 4, "of {} entries", state.last());
     let newest = || disk.list("snapshot").unwrap().pop().map(|name| format!("snapshot/{name}"));
     // With the newest damaged, the one before counts; one of an older program counts as none.
     if let Some(name) = newest() {

@@ -6,5 +6,6 @@ mod disk;
 mod grouping;
 mod interleavings;
 mod on_disk;
+mod packs;
 mod room;
 mod storm;

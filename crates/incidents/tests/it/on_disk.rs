@@ -3,8 +3,7 @@
 use demi_incidents::decide::groupings;
 use demi_incidents::event::{Event, Findings, Opened, Outcome, Source};
 use demi_incidents::forget::{of_system, purge};
-use demi_incidents::journal::SNAPSHOT_EVERY;
-use demi_incidents::{IncidentId, Journal, JournalError, LocalFolder, Objects, Place};
+use demi_incidents::{IncidentId, Journal, JournalError, LocalFolder, Objects, Place, Rhythm};
 
 use crate::disk::Disk;
 
@@ -93,7 +92,7 @@ fn demi_incidents_sum(line: &str) -> String {
 fn a_snapshot_says_what_the_journal_says() {
     let disk = Disk::default();
     let mut journal = Journal::open(disk.clone(), "a").unwrap();
-    for n in 0..usize::try_from(2 * SNAPSHOT_EVERY + 10).unwrap() {
+    for n in 0..usize::try_from(2 * Rhythm::default().snapshot + 10).unwrap() {
         open_one(&mut journal, n).unwrap();
     }
     let snapshots = disk.list("snapshot").unwrap();

@@ -3,6 +3,7 @@
 mod config;
 mod figures;
 mod openapi;
+mod replays;
 mod service;
 mod shared;
 mod tell;

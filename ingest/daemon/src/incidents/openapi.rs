@@ -171,6 +171,14 @@ pub(super) struct Purged {
     pub(super) journal: u64,
 }
 
+/// A test message that was taken.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct TestAnswer {
+    pub(super) receiver: String,
+    /// Whether the receiver has taken it.
+    pub(super) taken: bool,
+}
+
 /// An error, as RFC 9457 has it.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Problem {

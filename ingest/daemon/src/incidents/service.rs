@@ -34,6 +34,8 @@ use crate::tasks::Tasks;
 
 /// How long it is waited where there is nothing to do.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Packs of the journal that are written at a time.
+const PACKS: usize = 100;
 /// How often it is looked how much room incidents take.
 const ROOM: Duration = Duration::from_secs(300);
 /// First and longest pause after an error.
@@ -65,7 +67,11 @@ pub(crate) struct Wanted {
 
 /// Starts the whole service in a daemon.
 pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, ServiceError> {
-    let shared = Arc::new(Shared::open(&wanted.store, wanted.config.settings.clone())?);
+    let opened = {
+        let Wanted { config, models, receivers, store } = wanted.clone();
+        tokio::task::spawn_blocking(move || Shared::open(&store, config.settings, models, receivers))
+    };
+    let shared = Arc::new(opened.await.map_err(std::io::Error::other)??);
     let running = pages(&wanted.config.listen, shared.clone(), context.clone()).await?;
     let again = {
         let (wanted, shared, context) = (wanted.clone(), shared.clone(), context.clone());
@@ -86,12 +92,13 @@ pub(crate) async fn start(wanted: &Wanted, context: Context) -> Result<Running, 
             systems: config.systems.clone(),
         })
         .collect();
+    let pause = shared.pause(PAUSE);
     let part = |name: String, begin: Begin| {
         let (name, shutdown, tasks) =
             (format!("incidents {name}"), context.shutdown.clone(), context.tasks.clone());
         let task = tasks.task(name.clone());
         // What panicked begins anew, with what the journal says.
-        let kept = move || task.keep(|| keep(&name, (&shutdown, &tasks), begin()));
+        let kept = move || task.keep(|| keep(&name, (&shutdown, &tasks), pause, begin()));
         thread::Builder::new().name("incidents".to_owned()).spawn(kept)
     };
     let (of_watch, told, metrics) = (shared.clone(), receivers.clone(), context.metrics.clone());
@@ -153,7 +160,7 @@ type Part = Box<dyn FnMut() -> Result<bool, String> + Send>;
 type Begin = Box<dyn Fn() -> Part + Send>;
 
 /// Runs a part until the daemon stops, with pauses where there is nothing to do, and longer ones after errors.
-fn keep(name: &str, (shutdown, tasks): (&Shutdown, &Tasks), mut run: Part) {
+fn keep(name: &str, (shutdown, tasks): (&Shutdown, &Tasks), idle: Duration, mut run: Part) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let mut failed = false;
     while !shutdown.is_thrown() {
@@ -165,7 +172,7 @@ fn keep(name: &str, (shutdown, tasks): (&Shutdown, &Tasks), mut run: Part) {
                     backoff = Backoff::new(PAUSES.0, PAUSES.1);
                 }
                 failed = false;
-                PAUSE
+                idle
             }
             Err(error) => {
                 failed = true;
@@ -219,6 +226,8 @@ fn making_room(shared: &Shared) -> impl FnMut() -> Result<bool, String> + Send +
             if gone > 0 {
                 tracing::info!(incidents = gone, "files of incidents were removed to make room");
             }
+            // An older program left each entry by itself.
+            while journal.pack(PACKS).map_err(|error| error.to_string())? > 0 {}
         }
         Ok(false)
     }
@@ -256,17 +265,19 @@ async fn pages(
     Ok(Running { addresses, task })
 }
 
-/// Serves the pages of a store without a daemon, until it is interrupted; `ready` is told the address.
+/// Serves the pages of a store without a daemon, until it is interrupted; `ready` is told the address. Bugs may be replayed on these models.
 ///
 /// # Errors
 /// When it cannot listen, or the journal cannot be read.
 pub fn serve(
     listen: &ListenConfig,
-    settings: &Settings,
+    settings: Settings,
+    models: Models,
     store: &Path,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServiceError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let shared = Arc::new(Shared::open(store, settings, models, BTreeMap::new())?);
     runtime.block_on(async {
         let shutdown = Shutdown::new();
         let metrics = Metrics::shared();
@@ -285,7 +296,6 @@ pub fn serve(
             budget: Budget::new(limits.requests_bytes),
             rate: Arc::new(Rate::new(None)),
         };
-        let shared = Arc::new(Shared::open(store, settings.clone())?);
         let running = pages(listen, shared, context).await?;
         if let Some(address) = running.addresses.first() {
             ready(*address);

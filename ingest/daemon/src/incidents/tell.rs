@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use demi_incidents::event::Event;
 use demi_incidents::fold::Sent;
-use demi_incidents::tell::{Form, Letter};
-use demi_incidents::{Journal, LocalFolder};
+use demi_incidents::tell::{self, Form, Letter};
+use demi_incidents::{Anywhere, Journal, hex_of};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, StatusCode};
@@ -69,17 +69,17 @@ impl Telling {
         while !self.shutdown.is_thrown() {
             self.tasks.may_break(&self.task());
             if self.one(&mut journal, &mut client).await.is_none() {
-                let _ = self.shutdown.unless(tokio::time::sleep(LOOK)).await;
+                let _ = self.shutdown.unless(tokio::time::sleep(self.shared.pause(LOOK))).await;
             }
         }
     }
 
     /// Sends one message to its end; nothing where there is none.
-    async fn one(&self, kept: &mut Option<Journal<LocalFolder>>, client: &mut Option<Client>) -> Option<()> {
+    async fn one(&self, kept: &mut Option<Journal<Anywhere>>, client: &mut Option<Client>) -> Option<()> {
         let (name, shared) = (self.name.clone(), self.shared.clone());
         let (config, public_url) = (self.config.clone(), self.public_url.clone());
         let journal = kept.take();
-        let next = move || -> Result<(Journal<LocalFolder>, Option<Message>), String> {
+        let next = move || -> Result<(Journal<Anywhere>, Option<Message>), String> {
             let mut journal = journal.unwrap_or_else(|| shared.part(&format!("receiver {name}")));
             let message = next(&mut journal, &name, &config, &public_url)?;
             Ok((journal, message))
@@ -123,7 +123,7 @@ impl Telling {
         let (began, mut refused) = (Instant::now(), 0);
         loop {
             self.tasks.may_break(&self.task());
-            let asked = match self.attempt(message, client).await {
+            let asked = match attempt(&self.config, message, client).await {
                 Answer::Taken => return Some(Ok(())),
                 Answer::Later(_, reason) if began.elapsed() > AWAY => return Some(Err(reason)),
                 Answer::Later(asked, reason) => {
@@ -148,59 +148,72 @@ impl Telling {
             self.shutdown.unless(tokio::time::sleep(pause)).await?;
         }
     }
+}
 
-    async fn attempt(&self, message: &Message, client: &mut Option<Client>) -> Answer {
-        let client = match client {
-            Some(client) => client,
-            None => match self.client() {
-                Ok(new) => client.insert(new),
-                Err(error) => return Answer::Later(None, post::said(&error)),
-            },
-        };
-        let mut request = client.post(self.config.url.clone()).header(CONTENT_TYPE, "application/json");
-        request = request.header("idempotency-key", &message.key);
-        if self.config.form == Form::Webhook {
-            let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs());
-            request = request.header("webhook-id", &message.key).header("webhook-timestamp", seconds);
-            let signatures: Vec<String> = self
-                .config
-                .secrets
-                .iter()
-                .map(|secret| sign(secret, &message.key, seconds, &message.body))
-                .collect();
-            if !signatures.is_empty() {
-                request = request.header("webhook-signature", signatures.join(" "));
-            }
-        }
-        match request.body(message.body.clone()).send().await {
-            Ok(answer) if answer.status().is_success() => Answer::Taken,
-            Ok(answer) => {
-                let status = answer.status();
-                let reason = format!("the answer is {status}");
-                let later = status.is_server_error()
-                    || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS]
-                        .contains(&status);
-                let asked =
-                    answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-                if later {
-                    Answer::Later(asked.map(Duration::from_secs), reason)
-                } else {
-                    Answer::Refused(reason)
-                }
-            }
-            // The address may hold a secret: it is left out.
-            Err(error) => Answer::Later(None, post::said(&error.without_url())),
+/// Posts a message once.
+async fn attempt(config: &ReceiverConfig, message: &Message, client: &mut Option<Client>) -> Answer {
+    let client = match client {
+        Some(client) => client,
+        None => match client_of(config) {
+            Ok(new) => client.insert(new),
+            Err(error) => return Answer::Later(None, post::said(&error)),
+        },
+    };
+    let mut request = client.post(config.url.clone()).header(CONTENT_TYPE, "application/json");
+    request = request.header("idempotency-key", &message.key);
+    if config.form == Form::Webhook {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs());
+        request = request.header("webhook-id", &message.key).header("webhook-timestamp", seconds);
+        let sign = |secret: &String| sign(secret, &message.key, seconds, &message.body);
+        let signatures: Vec<String> = config.secrets.iter().map(sign).collect();
+        if !signatures.is_empty() {
+            request = request.header("webhook-signature", signatures.join(" "));
         }
     }
-
-    fn client(&self) -> reqwest::Result<Client> {
-        let builder = post::builder(&self.config.url).no_proxy();
-        let builder = match is_literal(&self.config.url) {
-            true => builder,
-            false => builder.dns_resolver(Arc::new(Guarded(self.config.clone()))),
-        };
-        builder.build()
+    match request.body(message.body.clone()).send().await {
+        Ok(answer) if answer.status().is_success() => Answer::Taken,
+        Ok(answer) => {
+            let status = answer.status();
+            let reason = format!("the answer is {status}");
+            let later = status.is_server_error()
+                || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS]
+                    .contains(&status);
+            let asked = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            if later {
+                Answer::Later(asked.map(Duration::from_secs), reason)
+            } else {
+                Answer::Refused(reason)
+            }
+        }
+        // The address may hold a secret: it is left out.
+        Err(error) => Answer::Later(None, post::said(&error.without_url())),
     }
+}
+
+fn client_of(config: &ReceiverConfig) -> reqwest::Result<Client> {
+    let builder = post::builder(&config.url).no_proxy();
+    let builder = match is_literal(&config.url) {
+        true => builder,
+        false => builder.dns_resolver(Arc::new(Guarded(config.clone()))),
+    };
+    builder.build()
+}
+
+/// Sends a receiver a message that says that it is a test, once: what was answered, or why it was not taken.
+pub(super) async fn test(name: &str, config: &ReceiverConfig, public_url: &str) -> Result<(), String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_nanos());
+    let key = format!("test.{name}.{}", hex_of(&[name.as_bytes(), &now.to_le_bytes()]));
+    let routing_key = config.secrets.first().map(String::as_str).unwrap_or_default();
+    let mut client = None;
+    for (at, body) in tell::test(config.form, &key, public_url, routing_key).iter().enumerate() {
+        let key = if at == 0 { key.clone() } else { format!("{key}.{at}") };
+        let body = serde_json::to_vec(body).unwrap_or_default();
+        match attempt(config, &Message { key, body }, &mut client).await {
+            Answer::Taken => {}
+            Answer::Later(_, reason) | Answer::Refused(reason) => return Err(reason),
+        }
+    }
+    Ok(())
 }
 
 /// Looks up names, and gives out addresses only if all of them may be reached; the connection then goes to these.
@@ -219,7 +232,7 @@ impl Resolve for Guarded {
 
 /// The next message of a receiver, which is being sent from now on.
 fn next(
-    journal: &mut Journal<LocalFolder>,
+    journal: &mut Journal<Anywhere>,
     name: &str,
     config: &ReceiverConfig,
     public_url: &str,

@@ -20,7 +20,7 @@ use demi_incidents::forget;
 use demi_incidents::sources::{Alerts, Request as OpenRequest};
 use demi_incidents::uploads::{Incoming, NotTaken};
 use demi_incidents::view::{self, Filter, PAGE};
-use demi_incidents::{IncidentId, Journal, JournalError, LocalFolder, Objects, Place, digest_of, page};
+use demi_incidents::{Anywhere, IncidentId, Journal, JournalError, Objects, Place, digest_of, page};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -30,9 +30,11 @@ use url::form_urlencoded;
 use super::config::Settings;
 use super::openapi::{
     self, ActionBody, AlertsAnswer, Api, Bugs, Content, Incidents, OpenedAnswer, Problem, PurgeBody, Purged,
-    UploadAnswer, Written, of,
+    TestAnswer, UploadAnswer, Written, of,
 };
+use super::replays::{self, ReplaysAnswer, ReplaysBody, Runs};
 use super::shared::Shared;
+use super::tell;
 use crate::net::guard;
 use crate::net::security::{Holder, Role, Tokens};
 use crate::shutdown::Shutdown;
@@ -44,6 +46,8 @@ const LONGEST: usize = 256 * 1024;
 const UPLOADS: usize = 2;
 /// How many bundles may be made at the same time.
 const BUNDLES: usize = 1;
+/// How many receivers may be tested at the same time.
+const TESTS: usize = 1;
 /// How many may listen to the journal at the same time.
 const LISTENERS: usize = 64;
 /// How often it is looked for who listens whether there is something new.
@@ -60,8 +64,6 @@ const SESSIONS: usize = 1024;
 const SESSION_SECONDS: u64 = 12 * 3600;
 /// Most bytes of incidents that are opened by one entry of the journal.
 const ENTRY: usize = 256 * 1024;
-/// Entries of the journal that are read at a time for who listens.
-const AT_A_TIME: u64 = 64;
 /// Most incidents of one answer.
 const MOST: usize = 500;
 
@@ -95,6 +97,8 @@ struct Web {
     uploads: Arc<Semaphore>,
     bundles: Arc<Semaphore>,
     listeners: Arc<Semaphore>,
+    tests: Arc<Semaphore>,
+    replays: Runs,
     shutdown: Shutdown,
     encrypted: bool,
 }
@@ -145,6 +149,8 @@ pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, shutdown: Shutdown, en
         uploads: most(UPLOADS),
         bundles: most(BUNDLES),
         listeners: most(LISTENERS),
+        tests: most(TESTS),
+        replays: Runs::default(),
         shutdown,
         encrypted,
     };
@@ -297,6 +303,34 @@ fn api() -> Vec<Api<Web>> {
             routing::get(async |State(web): State<Web>, headers: HeaderMap| {
                 web.json(&headers, |journal, _| serde_json::to_value(view::receivers(&journal.state())).ok())
                     .await
+            }),
+        ),
+        post(
+            "/v1/receivers/{name}/test",
+            "Sends a receiver of the configuration a message that says that it is a test, once; 502 where it is not taken.",
+            Role::Admin,
+            Content::Nothing,
+            (StatusCode::OK, json(of::<TestAnswer>)),
+            routing::post(test_receiver),
+        ),
+        post(
+            "/v1/replays",
+            "Begins to replay the schedules of known bugs on a model of the configuration; 429 while others are being replayed.",
+            Role::Operator,
+            json(of::<ReplaysBody>),
+            (StatusCode::ACCEPTED, json(of::<ReplaysAnswer>)),
+            routing::post(replay),
+        ),
+        get(
+            "/v1/replays/{id}",
+            "Shows how far a replay of known bugs came, and its verdicts.",
+            &[],
+            json(of::<ReplaysAnswer>),
+            routing::get(async |State(web): State<Web>, Path(id): Path<String>| {
+                match replays::of(&web.replays, &id) {
+                    Some(run) => axum::Json(run).into_response(),
+                    None => problem(StatusCode::NOT_FOUND, "there is no such replay; a restart forgets them"),
+                }
             }),
         ),
         post(
@@ -477,7 +511,7 @@ impl Web {
     /// Asks the journal, after everything that is in it, on a thread that may wait for a disk.
     async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&mut Journal<LocalFolder>, &Place) -> T + Send + 'static,
+        ask: impl FnOnce(&mut Journal<Anywhere>, &Place) -> T + Send + 'static,
     ) -> Result<T, Response> {
         let shared = self.shared.clone();
         let work = move || {
@@ -494,7 +528,7 @@ impl Web {
     async fn json(
         &self,
         headers: &HeaderMap,
-        ask: impl FnOnce(&mut Journal<LocalFolder>, &Place) -> Option<Value> + Send + 'static,
+        ask: impl FnOnce(&mut Journal<Anywhere>, &Place) -> Option<Value> + Send + 'static,
     ) -> Response {
         let asked = self.ask(|journal, place| {
             let value = ask(journal, place);
@@ -582,9 +616,16 @@ async fn published(web: &Web, name: String, kind: String) -> Result<Option<Vec<u
         let file = view::file(incident, &kind)?;
         stays_inside(std::path::Path::new(&file)).then(|| place.data(id).join(file))
     });
-    // Others need not wait for a large file.
-    Ok(match path.await? {
-        Some(path) => tokio::fs::read(path).await.ok(),
+    // Others need not wait for a large file, or one that comes from elsewhere.
+    let (path, place) = (path.await?, web.shared.place.clone());
+    let read = move |path: std::path::PathBuf| {
+        if !path.exists() {
+            place.bring(&path).ok()?;
+        }
+        std::fs::read(path).ok()
+    };
+    Ok(match path {
+        Some(path) => tokio::task::spawn_blocking(move || read(path)).await.ok().flatten(),
         None => None,
     })
 }
@@ -645,6 +686,7 @@ async fn bundled(web: &Web, name: String) -> Response {
     };
     let (place, id) = (web.shared.place.clone(), incident.opened().id);
     let made = tokio::task::spawn_blocking(move || -> Result<std::fs::File, BundleError> {
+        std::fs::create_dir_all(place.root())?;
         // It has no name, and goes with the last who has it open.
         let mut file = tempfile::tempfile_in(place.root())?;
         bundle::write(&incident, &place, std::io::BufWriter::new(&mut file))?;
@@ -693,17 +735,15 @@ impl Listener {
                 return Some((Ok(event), self));
             }
             let last = self.last;
-            let read = self.web.ask(move |journal, _| {
-                let end = journal.state().last().min(last + AT_A_TIME);
-                (last + 1..=end).map_while(|n| journal.entry(n).ok().flatten()).collect::<Vec<_>>()
-            });
-            for entry in read.await.ok()? {
+            let read = self.web.ask(move |journal, _| journal.entries(last + 1));
+            for entry in read.await.ok()?.ok()? {
                 self.last = entry.n;
                 let data = serde_json::to_string(&entry).ok()?;
                 self.read.push_back(sse::Event::default().id(entry.n.to_string()).data(data));
             }
             if self.read.is_empty() {
-                self.web.shutdown.unless(tokio::time::sleep(LOOK)).await?;
+                let pause = self.web.shared.pause(LOOK);
+                self.web.shutdown.unless(tokio::time::sleep(pause)).await?;
             }
         }
     }
@@ -763,6 +803,33 @@ async fn purge(State(web): State<Web>, Extension(Who(by)): Extension<Who>, body:
         Ok(Ok(purged)) => (StatusCode::ACCEPTED, axum::Json(purged)).into_response(),
         Ok(Err(error)) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
         Err(response) => response,
+    }
+}
+
+async fn replay(State(web): State<Web>, Extension(Who(by)): Extension<Who>, body: Bytes) -> Response {
+    let wanted: ReplaysBody = match serde_json::from_slice(&body) {
+        Ok(wanted) => wanted,
+        Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+    };
+    let begin = move || replays::begin(&web.shared, &web.replays, &web.shutdown, &by, &wanted);
+    match tokio::task::spawn_blocking(begin).await {
+        Ok(Ok(run)) => (StatusCode::ACCEPTED, axum::Json(run)).into_response(),
+        Ok(Err((status, why))) => problem(status, &why),
+        Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "the request could not be answered"),
+    }
+}
+
+async fn test_receiver(State(web): State<Web>, Path(receiver): Path<String>) -> Response {
+    let Some(config) = web.shared.receivers.get(&receiver) else {
+        return problem(StatusCode::NOT_FOUND, "there is no such receiver in the configuration");
+    };
+    let Ok(_room) = web.tests.clone().try_acquire_owned() else {
+        return problem(StatusCode::TOO_MANY_REQUESTS, "another receiver is being tested; try again later");
+    };
+    let public_url = web.shared.settings.public_url.as_ref().map(ToString::to_string).unwrap_or_default();
+    match tell::test(&receiver, config, &public_url).await {
+        Ok(()) => axum::Json(TestAnswer { receiver, taken: true }).into_response(),
+        Err(why) => problem(StatusCode::BAD_GATEWAY, &format!("the message was not taken: {why}")),
     }
 }
 
@@ -1152,6 +1219,8 @@ async fn retry_form(
 
 #[cfg(test)]
 mod tests {
+    use demi_incidents::LocalFolder;
+
     use super::*;
 
     #[test]

@@ -12,6 +12,7 @@ pub mod lineage;
 mod open;
 mod partition;
 pub mod remote;
+pub mod remote_objects;
 mod table;
 pub mod tags;
 mod tiers;

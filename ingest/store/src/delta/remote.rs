@@ -2,8 +2,8 @@
 //!
 //! A store on object storage has a *mirror* on this machine, a folder that is a store like any other and says in [`MARKER`] what it mirrors. Who writes
 //! into it writes there first: a version of a table is there when object storage took it under a name that nothing had, and then it is here. Who opens or
-//! refreshes it brings the versions that others wrote, and data files come when they are read. So whatever works on a folder works on object storage,
-//! and nothing but the tables, and what loads found of stamps, is there: orders, locks and incidents are the machine's own.
+//! refreshes it brings the versions that others wrote, and data files come when they are read. So whatever works on a folder works on object storage.
+//! Nothing is there but the tables, what loads found of stamps, and [what others keep with a store](super::remote_objects): orders and locks are the machine's own.
 //!
 //! Object storage may do what was asked for and lose the answer. Asked again, it says that the name is taken: then what is there is compared with what
 //! was to be written, and where both are equal it was written.
@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -33,7 +34,7 @@ const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "
 /// What the names of environment variables begin with that say how object storage is reached.
 const VARIABLES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 /// How many files come at the same time.
-const AT_A_TIME: usize = 8;
+pub(super) const AT_A_TIME: usize = 8;
 /// Bytes of a part of a large file.
 const PART: usize = 8 << 20;
 /// The folder of a table with its versions.
@@ -115,9 +116,11 @@ pub(super) struct Remote {
     base: PathBuf,
     /// What stands before the names of all objects.
     prefix: Location,
-    objects: Arc<dyn ObjectStore>,
+    pub(super) objects: Arc<dyn ObjectStore>,
     /// Connections live as long as what they were made on.
     runtime: Runtime,
+    /// Whether it is known that a name is given once.
+    probed: AtomicBool,
 }
 
 impl std::fmt::Debug for Remote {
@@ -166,11 +169,16 @@ impl Remote {
     ) -> std::io::Result<Remote> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (url, base) = (url.to_owned(), base.to_owned());
-        Ok(Remote { url, base, prefix, objects, runtime })
+        Ok(Remote { url, base, prefix, objects, runtime, probed: AtomicBool::new(false) })
+    }
+
+    /// The mirror, as an absolute path.
+    pub(super) fn base(&self) -> &Path {
+        &self.base
     }
 
     /// Does something with object storage, from any thread that waits.
-    fn wait<T>(
+    pub(super) fn wait<T>(
         &self,
         action: &'static str,
         work: impl Future<Output = object_store::Result<T>>,
@@ -187,7 +195,7 @@ impl Remote {
     }
 
     /// The object that a file of the mirror is.
-    fn object(&self, path: &Path) -> object_store::Result<Location> {
+    pub(super) fn object(&self, path: &Path) -> object_store::Result<Location> {
         let (whole, base) = (Location::from_absolute_path(path)?, Location::from_absolute_path(&self.base)?);
         let inside = whole.prefix_match(&base).ok_or_else(|| Error::Generic {
             store: "mirror",
@@ -263,6 +271,9 @@ impl Remote {
 
     /// Refuses object storage that writes an object although its name is taken: two writers would lose each other's events.
     pub(super) fn probe(&self) -> Result<(), StoreError> {
+        if self.probed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         // One that no other process comes to.
         let number = RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()));
         let path = self.base.join(format!("demi-probe-{number:016x}"));
@@ -274,6 +285,7 @@ impl Remote {
             Ok(there == Some(text(1)))
         })?;
         if holds {
+            self.probed.store(true, Ordering::Relaxed);
             return Ok(());
         }
         let why = "it writes an object although its name is taken, so that two writers would lose each other's events";
@@ -365,7 +377,7 @@ impl Remote {
     }
 
     /// Brings a file. It has its name once all of it is here; that it is as it was written is seen by who reads it, from the digests in the table's log.
-    async fn bring(&self, path: &Path) -> object_store::Result<()> {
+    pub(super) async fn bring(&self, path: &Path) -> object_store::Result<()> {
         let unwritten = |source: std::io::Error| Error::Generic {
             store: "mirror",
             source: format!("{}: {source}", path.display()).into(),

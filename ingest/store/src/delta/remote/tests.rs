@@ -14,7 +14,7 @@ use object_store::{
 
 use super::*;
 use crate::delta::{SmallFiles, merge, vacuum};
-use crate::{LoadOptions, Store, load, status};
+use crate::{LoadOptions, RemoteObjects, Store, load, status};
 
 /// Object storage that fails: it does nothing, or what was asked for without an answer, or says that it was done before, or ends in the middle of a
 /// file. Which comes next follows from a seed.
@@ -342,6 +342,68 @@ fn storage_that_gives_a_name_twice_is_refused_before_anything_is_written() {
     assert!(error.contains("lose each other's events"), "{error}");
     let remote = Remote::of(&mirror).unwrap().unwrap();
     assert_eq!(remote.runtime.block_on(careless.inner.list(None).count()), 0);
+}
+
+#[test]
+fn a_name_beside_the_tables_is_taken_by_one_whatever_answers_are_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..3 {
+        let objects = Faulty::new(seed, 200);
+        let of = |name: &str| {
+            let mirror = machine(dir.path(), &format!("{name}-{seed}"), &objects);
+            RemoteObjects::of(&mirror, "kept").unwrap().unwrap()
+        };
+        let (one, two) = (of("one"), of("two"));
+        for n in 0..8 {
+            let name = format!("journal/{n}");
+            let take = |who: &RemoteObjects, text: &[u8]| {
+                // Whoever is not answered asks what is there.
+                (0..50).find_map(|_| who.create(&name, text).ok()).unwrap()
+            };
+            let (first, second) = (take(&one, b"one"), take(&two, b"two"));
+            assert!(first && !second, "{seed}, {n}: {first} {second}");
+            let read = two.read_each(&[name.clone(), "journal/none".to_owned()]).unwrap();
+            assert_eq!(read, [Some(b"one".to_vec()), None]);
+        }
+        assert_eq!(two.list("journal").unwrap().len(), 8);
+        assert_eq!(two.list("none").unwrap().len(), 0);
+        two.replace("journal/3", b"three").unwrap();
+        assert_eq!(one.read_each(&["journal/3".to_owned()]).unwrap(), [Some(b"three".to_vec())]);
+        one.remove_each(&["journal/3".to_owned(), "journal/none".to_owned()]).unwrap();
+        assert_eq!(two.read_each(&["journal/3".to_owned()]).unwrap(), [None]);
+
+        // A folder of one machine is on another what it is there.
+        let files = [("data/x/a.txt", "some"), ("data/x/b/c ü.txt", "more"), ("data/y", "other")];
+        for (name, text) in files {
+            let path = one.folder().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::write(one.folder().join("data/x/.demi-new-1"), "in the making").unwrap();
+        one.publish("data/x").unwrap();
+        one.publish("data/y").unwrap();
+        let names: Vec<String> = two.list("data").unwrap().into_keys().collect();
+        assert_eq!(names, ["x/a.txt", "x/b/c ü.txt", "y"]);
+        for name in ["data/x", "data/y", "data/none"] {
+            two.bring(name).unwrap();
+        }
+        for (name, text) in files {
+            assert_eq!(fs::read_to_string(two.folder().join(name)).unwrap(), text);
+        }
+        assert!(!two.folder().join("data/none").exists());
+        // What changed is brought anew, and what did not is written once.
+        fs::write(one.folder().join("data/x/a.txt"), "longer").unwrap();
+        one.publish("data/x").unwrap();
+        two.bring("data/x").unwrap();
+        assert_eq!(fs::read_to_string(two.folder().join("data/x/a.txt")).unwrap(), "longer");
+    }
+    // A folder by itself has none.
+    assert!(RemoteObjects::of(&dir.path().join("folder"), "kept").unwrap().is_none());
+    // One that gives a name twice gives none.
+    let careless = Arc::new(Faulty { careless: true, ..Arc::into_inner(Faulty::new(3, 0)).unwrap() });
+    let mirror = machine(dir.path(), "careless", &careless);
+    let error = RemoteObjects::of(&mirror, "kept").unwrap().unwrap().create("a", b"a").unwrap_err();
+    assert!(error.to_string().contains("lose each other's events"), "{error}");
 }
 
 #[test]
