@@ -23,10 +23,11 @@ use tempfile::TempDir;
 use crate::support::demo;
 
 /// Why a command of a page is not run, and on how many blocks of all pages each reason stands. A reason is added here, or it is none.
-const NOT_RUN: [(&str, usize); 6] = [
+const NOT_RUN: [(&str, usize); 7] = [
     ("compiles a project", 2),
     ("installs a release build", 1),
     ("is about a model that is not there", 1),
+    ("it takes a project with tests of threads", 2),
     ("needs a cluster", 1),
     ("needs an engine", 1),
     ("waits for a person at a debugger", 2),

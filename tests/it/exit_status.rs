@@ -203,9 +203,27 @@ fn every_status_that_is_promised_is_given() {
 
     incidents(&mut desk);
     spooled(&mut desk);
+    of_threads(&mut desk);
     if in_python(&mut desk) {
         let missing: Vec<_> = promised().difference(&desk.seen).cloned().collect();
         assert_eq!(missing, [], "the page promises what was not seen");
+    }
+}
+
+/// Tests of threads, as they left their summaries.
+fn of_threads(desk: &mut Desk) {
+    use crate::threads::{SCHEDULE, SUMMARY, without_findings};
+    fs::create_dir(desk.at("tested")).unwrap();
+    let summary = desk.at("tested/bank.summary.json");
+    fs::write(&summary, SUMMARY).unwrap();
+    fs::write(desk.at("tested/bank.jsonl"), SCHEDULE).unwrap();
+    desk.ends(1, 2, "threads show tested");
+    desk.ends(0, 2, "threads verify tested");
+    fs::write(&summary, SUMMARY.replace("1,002 executions", "1,003 executions")).unwrap();
+    desk.ends(1, 2, "threads verify tested");
+    for (status, text) in without_findings() {
+        fs::write(&summary, text).unwrap();
+        desk.ends(status, 2, "threads show tested");
     }
 }
 

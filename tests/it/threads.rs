@@ -36,6 +36,23 @@ pub const SUMMARY: &str = r#"{
   "random": 128
 }"#;
 
+/// Summaries of a test that found nothing, by the status that each is to end with.
+pub fn without_findings() -> [(i32, String); 3] {
+    let begin = SUMMARY.find("[{\n    \"violation\"").unwrap();
+    let end = SUMMARY.find("}],\n  \"levels\"").unwrap() + 2;
+    // The budget ended, the bound was reached, the test was not the same each time.
+    [(4, 2, false), (0, 0, false), (3, 0, true)].map(|(status, bound, incomplete)| {
+        let mut summary: serde_json::Value =
+            serde_json::from_str(&SUMMARY.replacen(&SUMMARY[begin..end], "[]", 1)).unwrap();
+        summary["bound"] = bound.into();
+        if incomplete {
+            summary["incomplete"] = "3 executions went another way the second time".into();
+            summary["promise"] = serde_json::Value::Null;
+        }
+        (status, summary.to_string())
+    })
+}
+
 /// A folder with a test's summary, changed from one text to another, and its schedule.
 fn tested(from: &str, to: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -119,20 +136,8 @@ fn a_folder_is_shown_with_the_status_of_explore() {
         "{text}"
     );
 
-    // The budget ended, the bound was reached, the test was not the same each time.
-    let begin = SUMMARY.find("[{\n    \"violation\"").unwrap();
-    let end = SUMMARY.find("}],\n  \"levels\"").unwrap() + 2;
-    for (bound, incomplete, status) in [(2, false, 4), (0, false, 0), (0, true, 3)] {
-        let folder = tested(&SUMMARY[begin..end], "[]");
-        let path = folder.path().join("bank.summary.json");
-        let mut summary: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        summary["bound"] = bound.into();
-        if incomplete {
-            summary["incomplete"] = "3 executions went another way the second time".into();
-            summary["promise"] = serde_json::Value::Null;
-        }
-        std::fs::write(&path, summary.to_string()).unwrap();
+    for (status, summary) in without_findings() {
+        std::fs::write(folder.path().join("bank.summary.json"), summary).unwrap();
         let output = run(&folder, &["threads", "show", "bank.summary.json"]);
         assert_eq!(output.status.code(), Some(status), "{output:?}");
     }
