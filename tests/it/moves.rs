@@ -376,10 +376,10 @@ fn what_was_made_of_logs_names_no_place_and_works_elsewhere() {
     let (first, second) = (folder.path().join("made here"), folder.path().join("moved"));
     fs::create_dir(&first).unwrap();
     demo::copy_into(&first);
-    // With absolute paths as well, since these are what could stay.
+    // With absolute paths as well, since these are what could stay; where a line was read is told as it was named.
     let at = |name: &str| first.join(name).display().to_string();
     let scenario = at("scenario.toml");
-    run::done(&first, &["build", &at("logs.jsonl.zst"), "--system", "demo", "--out", &at("exec2")]);
+    run::done(&first, &["build", "logs.jsonl.zst", "--system", "demo", "--out", &at("exec2")]);
     run::done(
         &first,
         &["minimize", &at("exec2"), "--scenario", &scenario, "--budget", "200r", "--out", &at("min2")],

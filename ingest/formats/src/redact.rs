@@ -29,21 +29,13 @@ const DIGITS: usize = 32;
 /// Why rules cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RedactError {
-    /// The file of the key is not only its owner's.
+    /// A file cannot be read, or is not only its owner's to write.
     #[error("{}: {reason}", .path.display())]
-    Secret {
+    Untrusted {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
-    },
-    /// A file cannot be read.
-    #[error("{path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
     },
     /// The file is no TOML, or has no such rules.
     #[error("{0}")]
@@ -76,11 +68,13 @@ impl Redaction {
     /// Reads the table `[redact]` of a file; other tables are not looked at.
     ///
     /// # Errors
-    /// When there is none, or its rules cannot be used.
+    /// When there is none, every user of the machine may write the file, or its rules cannot be used.
     pub fn read(path: &Path) -> Result<Self, RedactError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| RedactError::Read { path: path.to_owned(), source })?;
+        // Who writes the rules decides what is hidden.
+        let bytes = secret_file::read(path, Holds::Public)
+            .map_err(|reason| RedactError::Untrusted { path: path.to_owned(), reason })?;
         let named = |reason: String| RedactError::Table(format!("{}: {reason}", path.display()));
+        let text = String::from_utf8(bytes).map_err(|_| named("this is no text".to_owned()))?;
         let mut root: toml::Table =
             text.parse().map_err(|e: toml::de::Error| named(e.to_string().trim_end().to_owned()))?;
         let table = root.remove("redact").ok_or_else(|| named("there is no table [redact]".to_owned()))?;
@@ -155,7 +149,7 @@ impl Redaction {
 /// The key that hashes are made with.
 fn key(path: &Path) -> Result<[u8; 32], RedactError> {
     let bytes = secret_file::read(path, Holds::Secret)
-        .map_err(|reason| RedactError::Secret { path: path.to_owned(), reason })?;
+        .map_err(|reason| RedactError::Untrusted { path: path.to_owned(), reason })?;
     let bytes = bytes.trim_ascii_end();
     if bytes.len() < LEAST_KEY {
         return Err(RedactError::Key { path: path.to_owned(), bytes: bytes.len() });
