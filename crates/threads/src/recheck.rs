@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::op::TaskId;
-use crate::run::Strategy;
-use crate::world::{Cost, Ended, Guide, Plan, World};
+use crate::world::{Cost, Ended, Guide, Plan, Strategy, World};
 
 /// A moment at which more than one task could go on.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,24 +10,11 @@ use std::time::{Duration, Instant};
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId as Place};
 
 use crate::failure::{Failure, FailureKind, Spot};
-use crate::hash::HashKeyed;
 use crate::op::TaskId;
-use crate::world::{Cost, Ended, Guide, Heart, Limits, Plan, WORLD, World};
+use crate::world::{Cost, Ended, Guide, Heart, Limits, Plan, Strategy, WORLD, World};
 
 /// A test.
 pub(crate) type Body = Arc<dyn Fn() + Send + Sync>;
-
-/// What says how the next execution is to go, and learns from the last.
-pub(crate) trait Strategy: Send {
-    /// The next one, if there is to be any.
-    fn next(&mut self) -> Option<Plan>;
-    /// What became of it.
-    fn done(&mut self, world: &World, ended: Ended);
-    /// The states that are known, which the world keeps while executions run.
-    fn known(&mut self) -> Option<&mut HashKeyed<u32>> {
-        None
-    }
-}
 
 /// How executions run.
 #[derive(Clone, Copy, Debug)]

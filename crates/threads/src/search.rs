@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::failure::{Failure, FailureKind};
 use crate::hash::HashKeyed;
 use crate::op::TaskId;
-use crate::run::Strategy;
-use crate::world::{Cost, Directive, Ended, Graphs, Guide, Plan, World};
+use crate::world::{Cost, Directive, Ended, Graphs, Guide, Plan, Strategy, World};
 
 /// What was run with one number of preemptions or delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -198,6 +198,18 @@ pub(crate) enum Guide {
     Guest,
 }
 
+/// What says how the next execution is to go, and learns from the last.
+pub(crate) trait Strategy: Send {
+    /// The next one, if there is to be any.
+    fn next(&mut self) -> Option<Plan>;
+    /// What became of it.
+    fn done(&mut self, world: &World, ended: Ended);
+    /// The states that are known, which the world keeps while executions run.
+    fn known(&mut self) -> Option<&mut HashKeyed<u32>> {
+        None
+    }
+}
+
 /// How one execution is to go.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
