@@ -227,11 +227,18 @@ fn violations(
             std::fs::read_dir(&violation)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
         // The file that says whose it is goes last, so that this can be done again.
         entries.sort_unstable_by_key(|path| (path.ends_with(TOLD), path.clone()));
+        let mut stays = false;
         for path in entries {
+            if stays && path.ends_with(TOLD) {
+                break;
+            }
             match owned(&path) {
                 Ok(true) => std::fs::remove_dir_all(&path)?,
                 Ok(false) => std::fs::remove_file(&path)?,
-                Err(reason) => drop(left.insert(Unreached { path, reason })),
+                Err(reason) => {
+                    stays = true;
+                    left.insert(Unreached { path, reason });
+                }
             }
         }
         if std::fs::read_dir(&violation)?.next().is_none() {

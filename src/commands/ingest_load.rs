@@ -57,10 +57,11 @@ pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     demi_store::check_system_name(&args.system)?;
     let sources = planned(&args.paths, ui)?.decoded(args.mapping.encoding);
     let mapper = args.mapping.mapper(sources.0.len() > 1)?;
-    let mut store = Store::create(&args.store)?;
     let mut options = LoadOptions::new(&args.system);
     options.max_line_bytes = usize::try_from(args.max_line_bytes)?;
     options.redact = args.redact.as_deref().map(Redaction::read).transpose()?.map(Arc::new);
+    // Nothing is made for what is refused.
+    let mut store = Store::create(&args.store)?;
 
     let container = mapper.as_ref().map_or(Container::Native, Mapper::container);
     let begin = Instant::now();

@@ -236,7 +236,7 @@ fn rules_that_others_may_write_are_refused() {
     let mode = |name: &str, mode| fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
     for name in ["rules.toml", "key"] {
         mode(name, 0o666);
-        let (status, said, written) = load(name.trim_end_matches(".toml"));
+        let (status, said, written) = load(&format!("store of {name}"));
         assert_eq!((status, written), (2, false), "{name}: {said}");
         assert!(said.contains(name) && said.contains("can be written by every user"), "{name}: {said}");
         mode(name, 0o600);
