@@ -44,8 +44,12 @@ pub enum ProgramError {
 pub enum Fault {
     /// It runs on and on.
     #[error(
-        "did not come to rest within {0} s of one step: it computes, or waits for something that is not there"
+        "did not come to rest within {0} s of one step: one of its threads computes without a pause. Where it waits in a loop for something \
+         to change, let it sleep or yield in that loop; where it needs longer, give it more step_seconds"
     )]
+    Computes(f64),
+    /// It neither runs nor comes to rest.
+    #[error("did not come to rest within {0} s of one step: it waits for something that is not there")]
     Restless(f64),
     /// It does not read.
     #[error("does not read its standard input")]

@@ -653,10 +653,12 @@ impl Process {
                 return Err(self.fault(Fault::Noisy(NOISE >> 20)));
             }
             if began.elapsed() > limit {
-                let stopped = is_stopped(self.child.id());
-                return Err(self.fault(match stopped {
-                    true => Fault::Stopped,
-                    false => Fault::Restless(limit.as_secs_f64()),
+                let process = self.child.id();
+                let seconds = limit.as_secs_f64();
+                return Err(self.fault(match () {
+                    () if is_stopped(process) => Fault::Stopped,
+                    () if switches(process).is_none() => Fault::Computes(seconds),
+                    () => Fault::Restless(seconds),
                 }));
             }
             if !heard && self.is_still() {

@@ -4,6 +4,15 @@ use std::path::{Path, PathBuf};
 
 /// How many scripts may stand before a program.
 const SCRIPTS: usize = 4;
+/// Options of Java's whose value is a list of files and folders.
+const CLASS_PATHS: [&str; 5] = ["-cp", "-classpath", "--class-path", "-p", "--module-path"];
+
+/// The path from the root on, where there is such a file or folder; `dir/*` means all archives in it, which stays.
+fn absolute(path: &str) -> String {
+    let (folder, all) = path.strip_suffix('*').map_or((path, ""), |folder| (folder, "/*"));
+    let whole = Path::new(if folder.is_empty() { "." } else { folder }).canonicalize();
+    whole.map_or_else(|_| path.to_owned(), |whole| format!("{}{all}", whole.display()))
+}
 
 /// The command that starts the same program without a script in between: names are looked up, `#!` lines are followed, and arguments that
 /// are files become absolute, because programs run in folders of their own.
@@ -12,12 +21,15 @@ const SCRIPTS: usize = 4;
 /// When there is no such program, or it is linked statically, so that the shim cannot be loaded into it.
 pub fn resolve(command: &[String]) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = command.to_vec();
+    let is_java = words.first().is_some_and(|name| name == "java" || name.ends_with("/java"));
+    let mut is_class_path = false;
     for word in words.iter_mut().skip(1) {
-        if let Ok(path) = Path::new(word.as_str()).canonicalize()
-            && path.is_file()
-        {
-            path.display().to_string().clone_into(word);
+        if is_class_path {
+            *word = word.split(':').map(absolute).collect::<Vec<_>>().join(":");
+        } else if Path::new(word.as_str()).is_file() {
+            *word = absolute(word);
         }
+        is_class_path = is_java && CLASS_PATHS.contains(&word.as_str());
     }
     for _ in 0..SCRIPTS {
         let name = words.first().ok_or("the command is empty")?;
@@ -53,10 +65,14 @@ pub fn resolve(command: &[String]) -> Result<Vec<String>, String> {
     Err("more than four scripts start each other".into())
 }
 
-/// A runtime that makes random numbers of its own gets a seed for them.
+/// The same command with what keeps its runtime from telling processes apart: a seed, where it makes random numbers of its own.
 pub(crate) fn seeded(mut words: Vec<String>, seed: u64) -> Vec<String> {
     let name =
         Path::new(&words[0]).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if name == "java" {
+        // Its figures stand in a file that is named after the process, and processes here have all the same number.
+        words.insert(1, "-XX:-UsePerfData".into());
+    }
     if name == "node" || name == "nodejs" {
         let seed = seed % 1_000_000 + 1;
         words.splice(
@@ -112,6 +128,17 @@ fn is_dynamic(path: &Path) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_java_is_given_is_found_from_other_folders() {
+        let words: Vec<String> = ["java", "-cp", "src:nothing-there:src/*:", "src"].map(str::to_owned).into();
+        let Ok(found) = resolve(&words) else { return };
+        let here = std::env::current_dir().unwrap();
+        let (here, src) = (here.display(), here.join("src"));
+        let src = src.display();
+        assert_eq!(found[1..], ["-cp".into(), format!("{src}:nothing-there:{src}/*:{here}"), "src".into()]);
+        assert_eq!(seeded(found, 1)[1], "-XX:-UsePerfData");
+    }
 
     #[test]
     fn scripts_are_followed_to_their_program() {
