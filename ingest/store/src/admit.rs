@@ -16,9 +16,10 @@ use crate::columns::Sink;
 use crate::columns::{EventColumns, EventRow, QuarantineRow};
 use crate::deleted::Deleted;
 use crate::locations::Entry;
-use crate::quarantine::Quarantine;
+use crate::quarantine::{CONFLICT, Quarantine};
 use crate::row_digest::TOLD;
 use crate::seen::{Seen, Verdict};
+use demi_formats::read::block::ParsedBlock;
 use demi_formats::read::lines::Line;
 use demi_formats::read::parse::{Row, bad_line_digest};
 use demi_formats::read::plain::{LineTexts, PlainRow};
@@ -44,6 +45,36 @@ impl<'a> Found<'a> {
     /// A line of a chunk whose bytes are at `at`.
     pub fn new(source: &'a str, number: u32, line: &'a Line, chunk: &'a [u8], at: Range<usize>) -> Self {
         Found { source, number, line, raw: &chunk[at] }
+    }
+}
+
+/// Numbers in [`Seen`] of the incarnations of a block's plain rows: of each actor that of the incarnation that came last, so that it is looked up once.
+pub struct Slots(Vec<Option<(u32, u32)>>);
+
+impl Slots {
+    /// Of the actors of this block, none looked up yet.
+    #[must_use]
+    pub fn of(block: &ParsedBlock) -> Slots {
+        Slots(vec![None; block.actors() as usize])
+    }
+
+    /// The number of an incarnation of the block's actor `actor`, if it was looked up last.
+    #[must_use]
+    pub fn get(&self, actor: u32, incarnation: u32) -> Option<u32> {
+        let (last, slot) = self.0.get(actor as usize).copied().flatten()?;
+        (last == incarnation).then_some(slot)
+    }
+
+    /// The number of an incarnation of the block's actor `actor`, by its name; a new one where it has none.
+    pub fn find(&mut self, seen: &mut Seen, actor: u32, (name, incarnation): (&str, u32)) -> u32 {
+        if let Some(slot) = self.get(actor, incarnation) {
+            return slot;
+        }
+        let slot = seen.slot(name, incarnation);
+        if let Some(last) = self.0.get_mut(actor as usize) {
+            *last = Some((incarnation, slot));
+        }
+        slot
     }
 }
 
@@ -246,7 +277,7 @@ impl Known {
                     "event {event} says something else than the one stored from {source} at byte {offset}"
                 );
                 let digest = xxh3_64(format!("conflict\n{digest}\n{event}").as_bytes());
-                Ok(Offered::Conflict { why: Rejection::new("conflict", reason), digest })
+                Ok(Offered::Conflict { why: Rejection::new(CONFLICT, reason), digest })
             }
         }
     }

@@ -12,33 +12,18 @@ use std::thread;
 use crate::StoreError;
 use crate::load::LoadOptions;
 use demi_formats::mapping::{Mapper, Piece, Unit};
-use demi_formats::read::lines::{Block, Line, Lines};
-use demi_formats::read::parse::{Parser, Row};
-use demi_formats::read::plain::{Anew, LineTexts, PlainRow};
+use demi_formats::read::block::{Entry, ParsedBlock};
+use demi_formats::read::lines::{Block, Line};
+use demi_formats::read::parse::Parser;
 use demi_formats::read::source::Sources;
 use demi_formats::{Events, Fate};
 use demi_schemas::EventRecord;
-use rustc_hash::FxHashMap;
 
 /// Units handed over together, and the bytes of them after which they are.
 const CHUNK_UNITS: usize = 2048;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Most threads that parse: more than the rest can take in.
 const MOST_PARSERS: usize = 8;
-
-/// What becomes of a line.
-pub(crate) enum Item {
-    /// It holds a plain record, of the actor of that number in the chunk.
-    Plain(PlainRow, u32),
-    /// Anything else.
-    Line {
-        /// Where it stands.
-        line: Line,
-        /// Where its bytes are in the chunk.
-        raw: Range<usize>,
-        fate: Fate<Row>,
-    },
-}
 
 /// Consecutive lines of one execution in one source.
 #[derive(Default)]
@@ -47,13 +32,8 @@ pub(crate) struct Chunk {
     pub(crate) execution: Option<String>,
     /// Name of the source.
     pub(crate) source: String,
-    /// Bytes of the lines, unless they are in `texts`.
-    raw: Vec<u8>,
-    /// The lines, and the texts of plain rows.
-    pub(crate) texts: LineTexts,
-    pub(crate) items: Vec<Item>,
-    /// Actors of plain rows that have a number; others have one beyond.
-    pub(crate) actors: u32,
+    /// The lines, and what becomes of each.
+    pub(crate) block: ParsedBlock,
     /// How many lines it covers, empty ones left out, and how many of them are left out.
     pub(crate) lines: u64,
     pub(crate) skipped: u64,
@@ -67,69 +47,32 @@ pub(crate) struct Chunk {
     pub(crate) damage: Option<String>,
 }
 
-impl Chunk {
-    /// Bytes of the lines.
-    pub(crate) fn raw(&self) -> &[u8] {
-        if self.raw.is_empty() { self.texts.lines().as_bytes() } else { &self.raw }
-    }
+/// What the reading side sends: where the next chunk will appear.
+pub(crate) type Message = Result<Receiver<Chunk>, StoreError>;
 
-    /// Takes the lines of a block.
-    fn parse(&mut self, block: Block, parser: &mut Parser, limit: usize) {
-        let Block { bytes, offset, number } = block;
-        let mut anew = Anew::default();
-        let (text, raw) = match String::from_utf8(bytes) {
-            Ok(text) => (text, Vec::new()),
-            Err(error) => (String::new(), error.into_bytes()),
-        };
-        let bytes = if raw.is_empty() { text.as_bytes() } else { &raw };
-        let is_text = raw.is_empty();
-        let mut actors: FxHashMap<&str, u32> = FxHashMap::default();
-        // Room that is not used is never touched.
-        self.items.reserve(bytes.len() / 32);
-        for (line, mut raw) in Lines::new(bytes, offset, number, limit) {
-            // Of a stream not more than one byte behind the limit is kept.
-            raw.end = raw.end.min(raw.start.saturating_add(limit).saturating_add(1));
-            let whole = &bytes[raw.clone()];
-            raw.start = raw.end - line.text(whole).len();
-            let fate = if line.overlong.is_some() {
-                Fate::rejected("too_long", line.too_long(limit, raw.len()))
-            } else if bytes[raw.clone()].trim_ascii().is_empty() {
-                continue;
-            } else {
-                if is_text && let Some(row) = parser.plain(&text, raw.clone(), &line, &mut anew) {
-                    self.lines += 1;
-                    let numbers = actors.len() as u32;
-                    let known = |actor| *actors.entry(actor).or_insert(numbers);
-                    let actor = row.actor.in_lines(&text).map_or(u32::MAX, known);
-                    self.items.push(Item::Plain(row, actor));
-                    continue;
-                }
-                parser.line(whole, &line)
-            };
-            self.lines += 1;
-            self.items.push(Item::Line { line, raw, fate });
-        }
-        self.actors = actors.len() as u32;
-        self.texts = LineTexts::new(text, anew);
-        self.raw = raw;
-    }
+/// Lines that a mapping read.
+#[derive(Default)]
+struct MappedLines {
+    /// Their bytes.
+    raw: Vec<u8>,
+    lines: Vec<Mapped>,
+}
 
-    /// Takes what a mapping made of lines.
-    fn take(&mut self, lines: Vec<Mapped>, parser: &mut Parser) {
-        self.items.reserve(lines.len());
-        for Mapped { line, raw, fate } in lines {
-            let mut add = |fate| self.items.push(Item::Line { line: line.clone(), raw: raw.clone(), fate });
+impl MappedLines {
+    /// Makes rows of the records.
+    fn parse(self, parser: &mut Parser) -> ParsedBlock {
+        let mut entries = Vec::with_capacity(self.lines.len());
+        for Mapped { line, raw, fate } in self.lines {
+            let mut add = |fate| entries.push(Entry::Line { line: line.clone(), raw: raw.clone(), fate });
             match fate {
                 Fate::LeftOut(why) => add(Fate::LeftOut(why)),
                 Fate::Quarantined(why) => add(Fate::Quarantined(why)),
                 Fate::Row(records) => records.into_iter().for_each(|record| add(parser.record(record))),
             }
         }
+        ParsedBlock::of(self.raw, entries)
     }
 }
-
-/// What the reading side sends: where the next chunk will appear.
-pub(crate) type Message = Result<Receiver<Chunk>, StoreError>;
 
 /// What a mapping made of a line: the records, or why there is none.
 struct Mapped {
@@ -142,10 +85,10 @@ struct Mapped {
 /// What a chunk is made of.
 enum Work {
     Lines(Block),
-    Mapped(Vec<Mapped>),
+    Mapped(MappedLines),
 }
 
-/// A chunk without items, and what they are made of.
+/// A chunk without lines, and what they are made of.
 struct Job {
     work: Work,
     chunk: Chunk,
@@ -157,7 +100,7 @@ pub(crate) fn parsers() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get).min(MOST_PARSERS)
 }
 
-/// Makes the items of chunks until no more come.
+/// Reads the lines of chunks until no more come.
 fn parse_jobs(queue: &Mutex<Receiver<Job>>, options: &LoadOptions) {
     let parser_of = |system: &str| Parser::new(system).redacted(options.redact.clone());
     let mut parser = parser_of(&options.system);
@@ -169,8 +112,11 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, options: &LoadOptions) {
             parser = parser_of(&system);
         }
         match work {
-            Work::Lines(block) => chunk.parse(block, &mut parser, options.max_line_bytes),
-            Work::Mapped(lines) => chunk.take(lines, &mut parser),
+            Work::Lines(block) => {
+                chunk.block = ParsedBlock::read(block, true, &mut parser, options.max_line_bytes);
+                chunk.lines += chunk.block.entries().len() as u64;
+            }
+            Work::Mapped(lines) => chunk.block = lines.parse(&mut parser),
         }
         // Nobody listens any more when the load failed.
         let _ = to.send(chunk);
@@ -225,7 +171,7 @@ pub(crate) fn read_sources(
 struct Chunks<'a> {
     options: &'a LoadOptions,
     /// What is gathered.
-    next: Option<(Chunk, Vec<Mapped>)>,
+    next: Option<(Chunk, MappedLines)>,
     /// Skipped lines that no execution has yet.
     skipped: u64,
     /// Execution of the units sent last.
@@ -248,17 +194,19 @@ impl<'a> Chunks<'a> {
             self.skipped += unit.lines;
             return true;
         }
-        let full = self.next.as_ref().is_some_and(|(next, lines)| {
-            next.execution != unit.execution || lines.len() >= CHUNK_UNITS || next.raw.len() >= CHUNK_BYTES
+        let full = self.next.as_ref().is_some_and(|(next, mapped)| {
+            let (units, bytes) = (mapped.lines.len(), mapped.raw.len());
+            next.execution != unit.execution || units >= CHUNK_UNITS || bytes >= CHUNK_BYTES
         });
         if full && !self.send(read, false, None) {
             return false;
         }
-        let (next, lines) = self.next.get_or_insert_with(|| (fresh(source, unit.execution), Vec::new()));
+        let new = || (fresh(source, unit.execution), MappedLines::default());
+        let (next, mapped) = self.next.get_or_insert_with(new);
         next.lines += unit.lines;
-        let start = next.raw.len();
-        next.raw.extend_from_slice(&unit.raw);
-        let (line, raw) = (unit.line, start..next.raw.len());
+        let start = mapped.raw.len();
+        mapped.raw.extend_from_slice(&unit.raw);
+        let (line, raw) = (unit.line, start..mapped.raw.len());
         let fate = match unit.fate {
             Fate::LeftOut(why) => Fate::LeftOut(why),
             Fate::Quarantined(why) => Fate::Quarantined(why),
@@ -273,7 +221,7 @@ impl<'a> Chunks<'a> {
                 Fate::Row(records)
             }
         };
-        lines.push(Mapped { line, raw, fate });
+        mapped.lines.push(Mapped { line, raw, fate });
         true
     }
 
@@ -302,7 +250,7 @@ impl<'a> Chunks<'a> {
     /// Sends what is left of the source; says whether anybody still listens.
     fn close(mut self, source: &str, read: u64, damage: Option<String>) -> bool {
         let last = self.last.take();
-        self.next.get_or_insert_with(|| (fresh(source, last), Vec::new()));
+        self.next.get_or_insert_with(|| (fresh(source, last), MappedLines::default()));
         self.send(read, true, damage)
     }
 }

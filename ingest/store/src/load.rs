@@ -6,12 +6,13 @@ use std::thread;
 
 use demi_schemas::summary::LoadSummary;
 
-use crate::admit::{Admitted, Found, Known, Rows};
-use crate::chunks::{Chunk, Item, Message, parsers, read_sources, system_of};
+use crate::admit::{Admitted, Found, Known, Rows, Slots};
+use crate::chunks::{Chunk, Message, parsers, read_sources, system_of};
 use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
 use crate::{StoreError, check_system_name};
 use demi_formats::mapping::{Container, Mapper, Mapping};
+use demi_formats::read::block::Entry;
 use demi_formats::read::source::Sources;
 use demi_formats::{Fate, Redaction};
 
@@ -272,27 +273,17 @@ impl<'a, T: Transaction> Loader<'a, T> {
 
     fn take(&mut self, chunk: &mut Chunk) -> Result<(), StoreError> {
         let number = self.known.seen.source(&chunk.source);
-        let mut items = std::mem::take(&mut chunk.items);
-        // Of each actor of plain rows: the incarnation that came last, and its number.
-        let mut slots: Vec<Option<(u32, u32)>> = vec![None; chunk.actors as usize];
-        for item in &mut items {
+        let mut entries = chunk.block.take_entries();
+        let mut slots = Slots::of(&chunk.block);
+        for entry in &mut entries {
             let quarantine = self.transaction.quarantine();
-            let (admitted, date, line) = match item {
-                Item::Plain(row, actor) => {
-                    let name = || chunk.texts.get(row.actor).unwrap_or_default();
-                    let known = slots.get(*actor as usize).copied().flatten();
-                    let slot = match known.filter(|(incarnation, _)| *incarnation == row.incarnation) {
-                        Some((_, slot)) => slot,
-                        None => {
-                            let slot = self.known.seen.slot(name(), row.incarnation);
-                            if let Some(known) = slots.get_mut(*actor as usize) {
-                                *known = Some((row.incarnation, slot));
-                            }
-                            slot
-                        }
-                    };
+            let (admitted, date, line) = match entry {
+                Entry::Plain(row, actor) => {
+                    let texts = chunk.block.texts();
+                    let name = texts.get(row.actor).unwrap_or_default();
+                    let slot = slots.find(&mut self.known.seen, *actor, (name, row.incarnation));
                     if let Some(stamp) = &row.stamp {
-                        let event = (name(), row.incarnation, row.seq);
+                        let event = (name, row.incarnation, row.seq);
                         self.stamps.take_stamp(event, **stamp, &chunk.source, row.number);
                     }
                     self.since_commit.bytes += u64::from(row.length);
@@ -300,20 +291,20 @@ impl<'a, T: Transaction> Loader<'a, T> {
                         (&chunk.source, number),
                         slot,
                         row,
-                        &chunk.texts,
+                        texts,
                         &mut self.rows,
                         quarantine,
                     )?;
                     (admitted, row.date, row.number)
                 }
-                Item::Line { line, raw, fate } => {
+                Entry::Line { line, raw, fate } => {
                     let mut date = None;
                     if let Fate::Row(row) = &*fate {
                         self.stamps.take(&row.record, &chunk.source, line.number);
                         date = row.date;
                     }
                     self.since_commit.bytes += raw.len() as u64;
-                    let found = Found::new(&chunk.source, number, line, chunk.raw(), raw.clone());
+                    let found = Found::new(&chunk.source, number, line, chunk.block.bytes(), raw.clone());
                     (self.known.admit(&found, fate, &mut self.rows, quarantine)?, date, line.number)
                 }
             };
@@ -322,8 +313,8 @@ impl<'a, T: Transaction> Loader<'a, T> {
                 Admitted::Duplicate => summary.duplicates += 1,
                 Admitted::Deleted => summary.deleted += 1,
                 Admitted::Conflict if self.counted => {
-                    let event = match &*item {
-                        Item::Line { fate: Fate::Row(row), .. } => row.record.id().to_string(),
+                    let event = match &*entry {
+                        Entry::Line { fate: Fate::Row(row), .. } => row.record.id().to_string(),
                         _ => String::new(),
                     };
                     let source_name = chunk.source.clone();

@@ -4,14 +4,11 @@
 //! the order of the spool whatever order they are parsed in: what is sent for each is a place where it will appear.
 
 use std::num::NonZero;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-use bytes::Bytes;
 
 use super::CommitError;
 use crate::batch::{Batch, Content, Item, Origin, PositionUpdate};
@@ -20,11 +17,10 @@ use crate::monitors::{Cut, Feeds};
 use crate::spool::{Disk, Reader};
 use crate::tasks::Tasks;
 use demi_formats::Fate;
-use demi_formats::read::lines::{Line, Lines};
-use demi_formats::read::parse::{Parser, Row as Parsed};
-use demi_formats::read::plain::{Anew, LineTexts, PlainRow};
+use demi_formats::read::block::{Entry, ParsedBlock};
+use demi_formats::read::lines::{Block, Line};
+use demi_formats::read::parse::Parser;
 use demi_store::quarantine::{self, RUN};
-use rustc_hash::FxHashMap;
 
 /// Items handed over together.
 const CHUNK_ITEMS: usize = 1024;
@@ -35,7 +31,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// Lines handed over together: short ones take far more room parsed than their bytes.
 const CHUNK_LINES: usize = 4096;
 /// Memory of what is parsed and waits to be taken, about.
-const MOST_MEMORY: usize = 48 << 20;
+const MOST_MEMORY: usize = 24 << 20;
 /// The same of one chunk, unless it is a single line.
 const CHUNK_MEMORY: usize = 8 << 20;
 /// Most threads that parse.
@@ -43,34 +39,13 @@ const MOST_PARSERS: usize = 4;
 /// How long to wait for a frame before looking whether anybody still listens.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A line or item that is not empty.
-pub(super) enum Entry {
-    /// It holds a plain record, of the actor of that number in the chunk.
-    Plain(PlainRow, u32),
-    /// Anything else.
-    Row(Row),
-}
-
-/// What became of a line or item.
-pub(super) struct Row {
-    pub line: Line,
-    /// Where its bytes are in the chunk.
-    pub raw: Range<usize>,
-    pub fate: Fate<Parsed>,
-}
-
 /// Consecutive rows of one frame.
 pub(super) struct Chunk {
     pub lsn: u64,
     pub origin: Origin,
     pub stream: Arc<str>,
-    /// Bytes of the lines, unless they are in `texts`.
-    raw: Bytes,
-    /// The lines, and the texts of plain rows.
-    pub texts: LineTexts,
-    pub entries: Vec<Entry>,
-    /// Actors of plain rows that have a number; others have one beyond.
-    pub actors: u32,
+    /// Its lines or items, and what becomes of each. Many refused lines in a row are one entry, which has the bytes of all of them.
+    pub block: ParsedBlock,
     /// What a monitor is told of the rows.
     pub cut: Option<Cut>,
     /// Whether the rows are in the store, so that only a monitor is told of them.
@@ -80,13 +55,6 @@ pub(super) struct Chunk {
     pub positions: Vec<PositionUpdate>,
     /// Its share of the memory that there may be, until it is taken.
     _weight: Weight,
-}
-
-impl Chunk {
-    /// Bytes of the lines.
-    pub(super) fn raw(&self) -> &[u8] {
-        if self.raw.is_empty() { self.texts.lines().as_bytes() } else { &self.raw }
-    }
 }
 
 /// How much memory is taken by what is on its way.
@@ -205,11 +173,12 @@ struct Out<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Memory that lines of JSON take when they are parsed, about: much more than their bytes where there is little but brackets and commas in them.
+/// Memory that lines of JSON take while they are parsed, about: their bytes as they came, a copy, and the record; much more where there is little but
+/// brackets and commas in them.
 fn memory(bytes: &[u8]) -> usize {
     let nested = memchr::memchr2_iter(b'[', b'{', bytes).count();
     let elements = memchr::memchr_iter(b',', bytes).count();
-    2 * bytes.len() + 320 * nested + 80 * elements
+    3 * bytes.len() + 320 * nested + 80 * elements
 }
 
 /// Bytes and lines that come first and are handed over together, if more come after them.
@@ -244,10 +213,7 @@ fn cut(lsn: u64, frame: Batch, frames: &Frames<'_>, out: &Out<'_>) -> bool {
             lsn,
             origin: origin.clone(),
             stream: stream.clone(),
-            raw: Bytes::new(),
-            texts: LineTexts::default(),
-            entries: Vec::new(),
-            actors: 0,
+            block: ParsedBlock::default(),
             cut: None,
             known,
             end: last.is_some(),
@@ -303,130 +269,56 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBo
         match content {
             Content::Nothing => {}
             Content::Lines { offset, line, bytes } => {
-                let mut lines = LineEntries::of(bytes, feed.is_none());
-                lines.parse(&mut parser, (offset, line), limit);
-                (chunk.entries, chunk.actors) = (lines.entries, lines.actors);
-                (chunk.raw, chunk.texts) = (lines.raw, LineTexts::new(lines.text, lines.anew));
+                let lines = Block { bytes: bytes.into(), offset, number: line };
+                chunk.block = in_runs(ParsedBlock::read(lines, feed.is_none(), &mut parser, limit));
             }
-            Content::Items(items) => (chunk.raw, chunk.entries) = item_rows(&mut parser, &items),
+            Content::Items(items) => chunk.block = item_rows(&mut parser, &items),
         }
         if let Some(feed) = feed {
-            let fates = chunk.entries.iter().filter_map(|entry| match entry {
+            let fates = chunk.block.entries().iter().filter_map(|entry| match entry {
                 Entry::Plain(..) => None,
-                Entry::Row(row) => Some(&row.fate),
+                Entry::Line { fate, .. } => Some(fate),
             });
             chunk.cut = Some(feed.cut(chunk.lsn, fates, chunk.end));
         }
         if chunk.known {
-            chunk.entries.clear();
+            chunk.block.take_entries();
         }
         // Nobody listens any more when the stretch of committing failed.
         let _ = to.send(chunk);
     }
 }
 
-/// Refused lines in a row.
-struct Refused {
-    /// The row of the first one.
-    from: usize,
-    lines: u64,
-    /// Number and offset of the last one.
-    last: (u64, u64),
-}
-
-impl Refused {
-    /// Adds a refused line: to the rows, or to the row of the run where it is long.
-    fn add(run: &mut Option<Refused>, rows: &mut Vec<Entry>, row: Row) {
-        let run = run.get_or_insert(Refused { from: rows.len(), lines: 0, last: (0, 0) });
-        run.lines += 1;
-        run.last = (row.line.number, row.line.offset);
-        let end = row.raw.end;
-        if run.lines < RUN as u64 {
-            rows.push(Entry::Row(row));
-            return;
-        }
-        rows.truncate(run.from + 1);
-        if let Some(Entry::Row(first)) = rows.last_mut() {
-            first.raw.end = end;
-        }
+/// Puts many refused lines in a row together: one entry, which has the bytes of all of them and says how many they are.
+fn in_runs(mut block: ParsedBlock) -> ParsedBlock {
+    // Of a line that is too long not all bytes are there.
+    let refused = |entry: &Entry| matches!(entry, Entry::Line { line, fate: Fate::Quarantined(_), .. } if line.overlong.is_none());
+    if block.entries().windows(RUN).all(|some| !some.iter().all(refused)) {
+        return block;
     }
-
-    /// Says in the row of a long run how many lines it has.
-    fn end(run: &mut Option<Refused>, rows: &mut [Entry]) {
-        let Some(Refused { from, lines, last }) = run.take().filter(|run| run.lines >= RUN as u64) else {
-            return;
-        };
-        if let Some(Entry::Row(Row { line, raw, fate: Fate::Quarantined(why) })) = rows.get_mut(from) {
+    let mut rest = block.take_entries().into_iter().peekable();
+    let mut entries = Vec::new();
+    while let Some(first) = rest.next() {
+        let (begin, is_refused) = (entries.len(), refused(&first));
+        entries.push(first);
+        while let Some(next) = rest.next_if(|next| is_refused && refused(next)) {
+            entries.push(next);
+        }
+        let lines = entries.len() - begin;
+        let Some(Entry::Line { line, raw, .. }) = entries.last().filter(|_| lines >= RUN) else { continue };
+        let (last, end) = ((line.number, line.offset), raw.end);
+        entries.truncate(begin + 1);
+        if let Some(Entry::Line { line, raw, fate: Fate::Quarantined(why) }) = entries.last_mut() {
+            raw.end = end;
             line.length = raw.len() as u64;
-            *why = why.clone().reworded(|reason| quarantine::of_run(reason, lines, last));
+            *why = why.clone().reworded(|reason| quarantine::of_run(reason, lines as u64, last));
         }
     }
-}
-
-/// Lines, and what becomes of each.
-#[derive(Default)]
-struct LineEntries {
-    /// The lines as a text, or else their bytes.
-    text: String,
-    raw: Bytes,
-    anew: Anew,
-    entries: Vec<Entry>,
-    actors: u32,
-    /// Whether plain records are read where they stand.
-    plain: bool,
-}
-
-impl LineEntries {
-    /// Lines of which nothing is known yet.
-    fn of(bytes: Bytes, plain: bool) -> Self {
-        match std::str::from_utf8(&bytes) {
-            Ok(text) if plain => LineEntries { text: text.to_owned(), plain, ..LineEntries::default() },
-            _ => LineEntries { raw: bytes, ..LineEntries::default() },
-        }
-    }
-
-    /// Reads the lines, the first at an offset and with a number. Empty ones are none; many refused ones in a row are one entry, which has the bytes
-    /// of all of them.
-    fn parse(&mut self, parser: &mut Parser, (offset, number): (u64, u64), limit: usize) {
-        let LineEntries { text, raw: bytes, anew, entries, actors: count, plain } = self;
-        let bytes: &[u8] = if *plain { text.as_bytes() } else { bytes };
-        let mut actors: FxHashMap<&str, u32> = FxHashMap::default();
-        entries.reserve(bytes.len() / 128);
-        let mut run = None;
-        for (line, raw) in Lines::new(bytes, offset, number, limit) {
-            let whole = &bytes[raw.clone()];
-            let fate = if line.overlong.is_some() {
-                Fate::rejected("too_long", line.too_long(limit, raw.len()))
-            } else if whole.trim_ascii().is_empty() {
-                continue;
-            } else {
-                let marked = raw.end - line.text(whole).len();
-                if *plain && let Some(row) = parser.plain(text, marked..raw.end, &line, anew) {
-                    Refused::end(&mut run, entries);
-                    let numbers = actors.len() as u32;
-                    let known = |actor| *actors.entry(actor).or_insert(numbers);
-                    let actor = row.actor.in_lines(text).map_or(u32::MAX, known);
-                    entries.push(Entry::Plain(row, actor));
-                    continue;
-                }
-                parser.line(whole, &line)
-            };
-            let row = Row { line, raw, fate };
-            // Of a line that is too long not all bytes are there.
-            if matches!(row.fate, Fate::Quarantined(_)) && row.line.overlong.is_none() {
-                Refused::add(&mut run, entries, row);
-            } else {
-                Refused::end(&mut run, entries);
-                entries.push(Entry::Row(row));
-            }
-        }
-        Refused::end(&mut run, entries);
-        *count = actors.len() as u32;
-    }
+    block.with_entries(entries)
 }
 
 /// Items as rows over one stretch of bytes.
-fn item_rows(parser: &mut Parser, items: &[Item]) -> (Bytes, Vec<Entry>) {
+fn item_rows(parser: &mut Parser, items: &[Item]) -> ParsedBlock {
     let mut raw = Vec::with_capacity(items.iter().map(|i| i.bytes.len()).sum());
     let mut rows = Vec::with_capacity(items.len());
     for item in items {
@@ -443,13 +335,14 @@ fn item_rows(parser: &mut Parser, items: &[Item]) -> (Bytes, Vec<Entry>) {
             Some(why) => Fate::Quarantined(why.clone()),
             None => parser.line(&item.bytes, &line),
         };
-        rows.push(Entry::Row(Row { line, raw: at..raw.len(), fate }));
+        rows.push(Entry::Line { line, raw: at..raw.len(), fate });
     }
-    (raw.into(), rows)
+    ParsedBlock::of(raw, rows)
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
@@ -465,38 +358,38 @@ mod tests {
             let text: String = all.iter().map(|line| format!("{line}\n")).collect();
             let bytes = Bytes::from(text);
             for plain in [false, true] {
-                let mut lines = LineEntries::of(bytes.clone(), plain);
-                lines.parse(&mut Parser::new("s"), (offset, 7), 100);
+                let lines = Block { bytes: bytes.to_vec(), offset, number: 7 };
+                let block = in_runs(ParsedBlock::read(lines, plain, &mut Parser::new("s"), 100));
                 let mut told: Vec<&str> = Vec::new();
-                for entry in &lines.entries {
+                for entry in block.entries() {
                     let (raw, of_line) = match entry {
                         Entry::Plain(row, actor) => {
                             prop_assert_eq!(*actor, 0);
                             let start = row.start as usize;
                             (start..start + row.length as usize, (row.offset, row.length as usize))
                         }
-                        Entry::Row(row) => (row.raw.clone(), (row.line.offset, row.line.length as usize)),
+                        Entry::Line { line, raw, .. } => (raw.clone(), (line.offset, line.length as usize)),
                     };
                     prop_assert_eq!(((of_line.0 - offset) as usize, of_line.1), (raw.start, raw.len()));
                     let raw = std::str::from_utf8(&bytes[raw]).unwrap();
                     let some: Vec<&str> = raw.split('\n').filter(|line| !line.is_empty()).collect();
                     match entry {
                         Entry::Plain(..) => prop_assert!(plain && some == [kinds[0]]),
-                        Entry::Row(Row { fate: Fate::Quarantined(why), .. }) => {
+                        Entry::Line { fate: Fate::Quarantined(why), .. } => {
                             let lines = quarantine::lines_of(why.reason());
                             prop_assert_eq!(lines as usize, some.len(), "{:?}", why);
                             prop_assert!(lines == 1 || lines >= RUN as u64);
                         }
-                        Entry::Row(Row { fate: Fate::Row(_), .. }) => prop_assert!(!plain && some == [kinds[0]]),
-                        Entry::Row(Row { fate: Fate::LeftOut(why), .. }) => prop_assert!(false, "{}", why),
+                        Entry::Line { fate: Fate::Row(_), .. } => prop_assert!(!plain && some == [kinds[0]]),
+                        Entry::Line { fate: Fate::LeftOut(why), .. } => prop_assert!(false, "{}", why),
                     }
                     told.extend(some);
                 }
                 let not_empty: Vec<&str> = all.iter().copied().filter(|line| !line.is_empty()).collect();
                 prop_assert_eq!(told, not_empty);
                 // A run that long is one row: there are never so many refused rows in a row.
-                let refused = |entry: &Entry| matches!(entry, Entry::Row(Row { fate: Fate::Quarantined(_), .. }));
-                prop_assert!(lines.entries.windows(RUN).all(|rows| !rows.iter().all(refused)));
+                let refused = |entry: &Entry| matches!(entry, Entry::Line { fate: Fate::Quarantined(_), .. });
+                prop_assert!(block.entries().windows(RUN).all(|rows| !rows.iter().all(refused)));
             }
         }
 

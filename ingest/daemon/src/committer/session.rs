@@ -1,6 +1,7 @@
 //! One stretch of committing, from opened tables to the end of the spool or the first failure.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use demi_schemas::summary::BackwardStamps;
 use rustc_hash::FxHashMap;
 
 use super::completeness::Completeness;
-use super::parse::{Chunk, Entry, Row};
+use super::parse::Chunk;
 use super::progress::{application, source_application};
 use super::system::System;
 use super::{CommitError, Settings};
@@ -17,11 +18,12 @@ use crate::metrics::Metrics;
 use crate::positions::Positions;
 use crate::tasks::Tasks;
 use demi_formats::Fate;
+use demi_formats::read::block::Entry;
 use demi_formats::read::lines::Line;
-use demi_formats::read::parse::Row as Parsed;
+use demi_formats::read::parse::Row;
 use demi_formats::read::plain::PlainRow;
 use demi_store::Store;
-use demi_store::admit::{Admitted, Found, Rows};
+use demi_store::admit::{Admitted, Found, Rows, Slots};
 use demi_store::noted_stamps::note_news;
 use demi_store::writing::{Events, Quarantine, Writing};
 
@@ -139,24 +141,23 @@ impl<'a> Session<'a> {
 
     /// Takes the rows of a chunk, and at the end of a frame its number and positions.
     pub(super) fn take(&mut self, chunk: &mut Chunk) -> Result<(), CommitError> {
-        self.metrics.took(chunk.end.then_some(chunk.lsn), chunk.raw().len());
-        let mut entries = std::mem::take(&mut chunk.entries);
+        self.metrics.took(chunk.end.then_some(chunk.lsn), chunk.block.bytes().len());
+        let mut entries = chunk.block.take_entries();
         if !entries.is_empty() {
             let system = self.system(&chunk.origin.system)?;
             let source = self.systems[system].known.seen.source(&chunk.stream);
             self.window.since.get_or_insert_with(Instant::now);
             self.window.lines += entries.len() as u64;
-            // Of each actor of plain rows: the incarnation that came last, and its number.
-            let mut slots: Vec<Option<(u32, u32)>> = vec![None; chunk.actors as usize];
+            let mut slots = Slots::of(&chunk.block);
             for entry in &mut entries {
                 match entry {
                     Entry::Plain(row, actor) => {
                         self.window.bytes += u64::from(row.length);
                         self.plain(chunk, row, (*actor, &mut slots), (system, source))?;
                     }
-                    Entry::Row(row) => {
-                        self.window.bytes += row.raw.len() as u64;
-                        self.row(chunk, row, system, source)?;
+                    Entry::Line { line, raw, fate } => {
+                        self.window.bytes += raw.len() as u64;
+                        self.line(chunk, (line, raw.clone()), fate, (system, source))?;
                     }
                 }
             }
@@ -174,32 +175,25 @@ impl<'a> Session<'a> {
         &mut self,
         chunk: &Chunk,
         row: &PlainRow,
-        (actor, slots): (u32, &mut [Option<(u32, u32)>]),
+        (actor, slots): (u32, &mut Slots),
         (system, source): (usize, u32),
     ) -> Result<(), CommitError> {
-        let name = chunk.texts.get(row.actor).unwrap_or_default();
-        let known = slots.get(actor as usize).copied().flatten();
-        let slot = match known.filter(|(incarnation, _)| *incarnation == row.incarnation) {
-            Some((_, slot)) => slot,
-            None => {
-                if let Some(why) = self.one_too_many(chunk, system, (name, row.incarnation)) {
-                    let start = row.start as usize;
-                    let length = u64::from(row.length);
-                    let line = Line { length, ..Line::empty(row.offset, row.number) };
-                    let raw = start..start + row.length as usize;
-                    return self.row(chunk, &mut Row { line, raw, fate: why }, system, source);
-                }
-                let slot = self.systems[system].known.seen.slot(name, row.incarnation);
-                if let Some(known) = slots.get_mut(actor as usize) {
-                    *known = Some((row.incarnation, slot));
-                }
-                slot
-            }
-        };
+        let texts = chunk.block.texts();
+        let name = texts.get(row.actor).unwrap_or_default();
+        if slots.get(actor, row.incarnation).is_none()
+            && let Some(mut why) = self.one_too_many(chunk, system, (name, row.incarnation))
+        {
+            let start = row.start as usize;
+            let length = u64::from(row.length);
+            let line = Line { length, ..Line::empty(row.offset, row.number) };
+            let raw = start..start + row.length as usize;
+            return self.line(chunk, (&line, raw), &mut why, (system, source));
+        }
+        let slot = slots.find(&mut self.systems[system].known.seen, actor, (name, row.incarnation));
         let state = &mut self.systems[system];
         let (rows, quarantine) = (&mut self.rows, self.writing.quarantine());
         let source = (&*chunk.stream, source);
-        match state.known.admit_plain(source, slot, row, &chunk.texts, rows, quarantine)? {
+        match state.known.admit_plain(source, slot, row, texts, rows, quarantine)? {
             Admitted::Duplicate | Admitted::Deleted => state.counts.duplicates += 1,
             Admitted::Added => {
                 if let Some(stamp) = &row.stamp {
@@ -210,7 +204,7 @@ impl<'a> Session<'a> {
                         row.number,
                     );
                 }
-                state.added_plain(row, &chunk.texts);
+                state.added_plain(row, texts);
                 self.added(system, row.date)?;
             }
             _ => {}
@@ -227,19 +221,24 @@ impl<'a> Session<'a> {
         if self.rows.are_full() { self.flush() } else { Ok(()) }
     }
 
-    fn row(&mut self, chunk: &Chunk, row: &mut Row, system: usize, source: u32) -> Result<(), CommitError> {
-        let Row { line, raw, fate } = row;
-        if let Fate::Row(Parsed { record, .. }) = &*fate
+    fn line(
+        &mut self,
+        chunk: &Chunk,
+        (line, raw): (&Line, Range<usize>),
+        fate: &mut Fate<Row>,
+        (system, source): (usize, u32),
+    ) -> Result<(), CommitError> {
+        if let Fate::Row(Row { record, .. }) = &*fate
             && let Some(why) = self.one_too_many(chunk, system, (&record.actor, record.incarnation))
         {
             *fate = why;
         }
-        let found = Found::new(&chunk.stream, source, line, chunk.raw(), raw.clone());
+        let found = Found::new(&chunk.stream, source, line, chunk.block.bytes(), raw);
         let state = &mut self.systems[system];
         let admitted = state.known.admit(&found, fate, &mut self.rows, self.writing.quarantine())?;
         match (admitted, fate) {
             (Admitted::Duplicate | Admitted::Deleted, _) => state.counts.duplicates += 1,
-            (Admitted::Added, Fate::Row(Parsed { record, date, .. })) => {
+            (Admitted::Added, Fate::Row(Row { record, date, .. })) => {
                 state.stamps.take(record, &chunk.stream, line.number);
                 state.added(record);
                 self.added(system, *date)?;
@@ -355,7 +354,7 @@ impl<'a> Session<'a> {
         chunk: &Chunk,
         system: usize,
         (actor, incarnation): (&str, u32),
-    ) -> Option<Fate<Parsed>> {
+    ) -> Option<Fate<Row>> {
         let seen = &self.systems[system].known.seen;
         let (source, system) = (&chunk.origin.source, &chunk.origin.system);
         let most = self.settings.most_actors.of(source);

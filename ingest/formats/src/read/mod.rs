@@ -1,5 +1,6 @@
 //! From paths to lines and event records: which files are read, unpacking, decoding, cutting into lines, parsing.
 
+pub mod block;
 pub mod decompress;
 pub(crate) mod encoding;
 pub mod lines;
