@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use demi_common::sealed::SealedFile;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
 use crate::columns::Sink;
@@ -50,6 +51,8 @@ pub fn each(
     })
 }
 
+/// The code of a record that says something else than the event that is stored. Its digest is of both, not of its place.
+pub const CONFLICT: &str = "conflict";
 /// Refused lines in a row from which on they are one row.
 pub const RUN: usize = 16;
 
@@ -86,7 +89,7 @@ pub struct Quarantine {
     files: Vec<SealedFile>,
     /// Where the digests go that are not in memory.
     scratch: PathBuf,
-    known: Option<Locations>,
+    known: Option<Known>,
     columns: QuarantineColumns,
     /// Lines let through, by code.
     pub added: BTreeMap<String, u64>,
@@ -111,9 +114,9 @@ impl Quarantine {
     pub fn push(&mut self, row: &QuarantineRow<'_>, writer: &mut impl Sink) -> Result<(), StoreError> {
         let known = match &mut self.known {
             Some(known) => known,
-            None => self.known.insert(read_digests(&self.files, &self.scratch)?),
+            None => self.known.insert(Known::read(&self.files, &self.scratch)?),
         };
-        if !insert(known, row.digest, &self.scratch)? {
+        if !known.insert((row.source, row.offset), row.code, row.digest)? {
             self.known_again += 1;
             return Ok(());
         }
@@ -139,47 +142,110 @@ impl Quarantine {
     }
 }
 
-fn read_digests(files: &[SealedFile], scratch: &Path) -> Result<Locations, StoreError> {
-    let mut known = Locations::new(scratch);
-    scan(files, &[("digest", DataType::Int64)], |batch| {
-        for digest in batch.column(0).as_primitive::<Int64Type>().values() {
-            insert(&mut known, *digest as u64, scratch)?;
-        }
-        Ok(())
-    })?;
-    Ok(known)
+/// The digests that are known. Those of refused lines by where these stand: lines of a source come in the order of their places, and what comes in order
+/// is found without reading. Conflicts are known wherever they come from, so their digests are looked for by themselves.
+struct Known {
+    scratch: PathBuf,
+    /// The first digest of each place.
+    lines: Locations,
+    /// Digests of conflicts, and further ones of places that have one.
+    others: Locations,
 }
 
-/// Adds a digest; whether it was new.
-fn insert(known: &mut Locations, digest: u64, scratch: &Path) -> Result<bool, StoreError> {
-    let mut add = || {
-        if known.find(0, digest)?.is_some() {
-            return Ok(false);
-        }
-        known.add(0, Entry { seq: digest, digest: 0, offset: 0, source: 0 })?;
-        Ok(true)
-    };
-    let action = "use a temporary file here";
-    add().map_err(|source| StoreError::Io { path: scratch.to_owned(), action, source })
+impl Known {
+    /// Reads what is in these files.
+    fn read(files: &[SealedFile], scratch: &Path) -> Result<Self, StoreError> {
+        let (lines, others) = (Locations::new(scratch), Locations::new(scratch));
+        let mut known = Known { scratch: scratch.to_owned(), lines, others };
+        let columns = [
+            ("source", DataType::Utf8),
+            ("code", DataType::Utf8),
+            ("offset", DataType::Int64),
+            ("digest", DataType::Int64),
+        ];
+        scan(files, &columns, |batch| {
+            let text = |i: usize| batch.column(i).as_string::<i32>();
+            let long = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row) as u64;
+            for row in 0..batch.num_rows() {
+                let place = (text(0).value(row), long(2, row));
+                known.insert(place, text(1).value(row), long(3, row))?;
+            }
+            Ok(())
+        })?;
+        Ok(known)
+    }
+
+    /// Adds the digest of a line of that source, at that offset, refused with that code; whether it was new.
+    fn insert(&mut self, (source, offset): (&str, u64), code: &str, digest: u64) -> Result<bool, StoreError> {
+        // Two sources of one number cost time where they have the same offsets, and nothing else.
+        let source = xxh3_64(source.as_bytes()) as u32;
+        let mut add = || {
+            let there = match code {
+                CONFLICT => None,
+                _ => Some(self.lines.find(source, offset)?),
+            };
+            match there {
+                Some(Some(there)) if there.digest == digest => return Ok(false),
+                Some(None) => {
+                    self.lines.add(source, Entry { seq: offset, digest, offset: 0, source: 0 })?;
+                }
+                Some(Some(_)) | None => {
+                    if self.others.find(0, digest)?.is_some() {
+                        return Ok(false);
+                    }
+                    self.others.add(0, Entry { seq: digest, digest, offset: 0, source: 0 })?;
+                }
+            }
+            Ok(true)
+        };
+        let action = "use a temporary file here";
+        add().map_err(|source| StoreError::Io { path: self.scratch.clone(), action, source })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    /// Refused lines come without end: each digest is known again, and memory is bounded.
+    /// Refused lines come without end, from two sources: each digest is known again, and memory is bounded.
     #[test]
     fn digests_without_end_are_held_in_bounded_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let mut known = Locations::new(folder.path());
-        let digest = |n: u64| xxhash_rust::xxh3::xxh3_64(&n.to_le_bytes());
+        let mut known = Known::read(&[], folder.path()).unwrap();
+        let digest = |n: u64| xxh3_64(&n.to_le_bytes());
+        let place = |n: u64| (["a", "b"][n as usize % 2], n / 3 * 10);
+        let code = |n: u64| if n.is_multiple_of(7) { CONFLICT } else { "not_json" };
         let count = 600_000;
         for n in 0..count {
-            assert!(insert(&mut known, digest(n), folder.path()).unwrap());
+            assert!(known.insert(place(n), code(n), digest(n)).unwrap());
         }
-        assert!(known.bytes() < 64 << 20, "{}", known.bytes());
+        let bytes = known.lines.bytes() + known.others.bytes();
+        assert!(bytes < 128 << 20, "{bytes}");
         for n in (0..count).step_by(997) {
-            assert!(!insert(&mut known, digest(n), folder.path()).unwrap());
+            assert!(!known.insert(place(n), code(n), digest(n)).unwrap());
+        }
+    }
+
+    proptest! {
+        /// A refused line is known where it stands, a conflict wherever it stands, as a set of all of them says.
+        #[test]
+        fn what_is_known_is_what_was_added(
+            rows in prop::collection::vec((0u8..2, 0u64..4, any::<bool>(), 0u64..5), 0..60),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut known = Known::read(&[], folder.path()).unwrap();
+            let mut all = std::collections::BTreeSet::new();
+            for (source, offset, is_conflict, content) in rows {
+                let source = ["a", "b"][usize::from(source)];
+                let (code, digest) = match is_conflict {
+                    true => (CONFLICT, xxh3_64(format!("conflict {content}").as_bytes())),
+                    // As the digest of a refused line is made, of its place too.
+                    false => ("rule", xxh3_64(format!("{source} {offset} {content}").as_bytes())),
+                };
+                prop_assert_eq!(known.insert((source, offset), code, digest).unwrap(), all.insert(digest));
+            }
         }
     }
 }
