@@ -371,6 +371,7 @@ fn what_becomes_of_few_bytes_is_bounded() {
     let count = asked.unwrap_or(2 * WAYS.len());
     let mut random = Random::new(7);
     let mut most = 0;
+    let mut beyond = Vec::new();
     for number in 0..count {
         // A process of its own for each: what it was given before is no excuse.
         let dir = tempfile::tempdir().unwrap();
@@ -426,12 +427,36 @@ fn what_becomes_of_few_bytes_is_bounded() {
             println!("{told}");
         }
         most = most.max(peak * 100 / allowed);
-        assert!(!answer.is_empty() && peak <= allowed, "{told}");
         let cores = Duration::from_secs_f64(1.0 + body.len() as f64 / f64::from(1 << 20));
-        assert!(cfg!(debug_assertions) || time <= cores, "{told}");
+        let is_slow = asked.is_some() && time > cores;
+        if answer.is_empty() || peak > allowed || is_slow {
+            beyond.push(told);
+        }
         daemon.stop();
     }
     println!("most: {most} % of what is allowed");
+    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
+}
+
+/// A batch of which nothing is stored is done when it was looked through: nobody is told that the store is behind.
+#[test]
+fn batches_of_empty_lines_are_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut daemon = start(dir.path(), "");
+    let at = daemon.addresses().get("http").unwrap();
+    let answer = post(at, "/v1/events", "application/x-ndjson", Packing::Plain, b"\n\n\n");
+    assert!(answer.contains("200"), "{answer}");
+    daemon.wait_for_metric("demi_durable_lsn", 1);
+    daemon.wait_for_metric("demi_committed_lsn", 1);
+    daemon.kill();
+    daemon.start();
+    daemon.wait_for_metric("demi_committed_lsn", 1);
+    let at = daemon.addresses().get("http").unwrap();
+    let line = b"{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}\n";
+    assert!(post(at, "/v1/events", "application/x-ndjson", Packing::Plain, line).contains("200"));
+    daemon.wait_for_metric("demi_committed_lsn", 2);
+    assert_eq!(daemon.metric("demi_events_written_total{system=\"s\"}"), 1);
+    daemon.stop();
 }
 
 /// Actors of which each sends one record, of sources of all kinds of names: what the daemon keeps of them is packed, also with a monitor

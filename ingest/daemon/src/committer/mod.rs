@@ -320,7 +320,7 @@ impl<D: Disk> Run<'_, D> {
                             true => Waits::Until(self.give_up),
                             false => Waits::Never,
                         };
-                        feed.send(cut, chunk.raw().len(), turn(feed), waits, self.metrics);
+                        feed.send(cut, chunk.block.bytes().len(), turn(feed), waits, self.metrics);
                     }
                     session.take(&mut chunk)?;
                 }
@@ -368,6 +368,8 @@ impl<D: Disk> Run<'_, D> {
         told: &ToldOf,
     ) -> Result<(), CommitError> {
         let Some(lsn) = session.settled() else { return Ok(()) };
+        // Batches of which nothing is stored are done too.
+        self.metrics.committed_lsn.set(i64::try_from(lsn).unwrap_or(i64::MAX));
         if positions.lsn < session.positions.lsn {
             *positions = session.positions.clone();
         }
