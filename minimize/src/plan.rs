@@ -81,6 +81,8 @@ pub const PLAN: [Turn; 13] = [
 
 /// How much of a budget strategies may use up; the rest is for the checks of 1-minimality, the proof and smaller contents.
 pub const SEARCHED: f64 = 0.8;
+/// The part of what is left that a strategy may use after its last gain.
+pub const IDLE_PART: f64 = 0.3;
 /// Policies that recorded jobs begin with, at most.
 pub const POLICIES: usize = 6;
 

@@ -10,14 +10,15 @@ use demi_schemas::NetworkRule;
 use demi_schemas::Schedule;
 use demi_schemas::certificate::{Settled, Shortest};
 use demi_schemas::summary::PhaseSummary;
+use rustc_hash::FxHashSet;
 
 use crate::aim;
 use crate::archive::{Archive, pareto, result};
 use crate::oracle::matcher::Policy;
 use crate::oracle::witness::Shared;
 use crate::plan::{
-    self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, KEPT, LATER, PLAN, POLISH, POLISH_PART, SEARCHED, SHORT,
-    Turn, When,
+    self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, IDLE_PART, KEPT, LATER, PLAN, POLISH, POLISH_PART,
+    SEARCHED, SHORT, Turn, When,
 };
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
@@ -64,6 +65,13 @@ pub struct Reduced {
     pub seconds: f64,
 }
 
+/// What was searched, so that it is not searched again.
+#[derive(Default)]
+struct AllTried {
+    beams: Vec<Tried>,
+    kinds: FxHashSet<u128>,
+}
+
 /// The portfolio on one reducer.
 pub struct Portfolio<'r, 'a, M: Model> {
     reducer: &'r mut Reducer<'a, M>,
@@ -98,7 +106,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         aim::at(&mut self.reducer.engine, &recording);
         archive.site = self.site();
         self.whole = exhaustive::whole(self.reducer, recording);
-        let mut tried = Vec::new();
+        let mut tried = AllTried::default();
         for (number, turn) in PLAN.iter().enumerate() {
             let fits = match turn.when {
                 When::Always => true,
@@ -162,7 +170,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     }
 
     fn site(&self) -> Site<'a, M> {
-        Site { problem: self.reducer.engine.problem.clone(), tell: self.reducer.tell }
+        Site { problem: self.reducer.engine.problem.clone(), tell: self.reducer.tell, threads: 1 }
     }
 
     fn purse(&self) -> Purse {
@@ -174,28 +182,30 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     }
 
     /// Runs one turn of the plan.
-    fn turn(&mut self, archive: &mut Archive<'a, M>, turn: &Turn, tried: &mut Vec<Tried>) {
+    fn turn(&mut self, archive: &mut Archive<'a, M>, turn: &Turn, tried: &mut AllTried) {
         let known = archive.incumbent().cloned();
         if turn.when != When::Proven && aim::at_solution(&mut self.reducer.engine, known.as_ref()) {
             archive.site = self.site();
-            tried.clear();
+            *tried = AllTried::default();
         }
         let base = match &archive.proven {
             Some((proven, _)) if turn.when == When::Proven => Some(proven.clone()),
             _ => known.clone(),
         };
-        let until = turn.until;
+        let until = (turn.until, IDLE_PART);
         match (turn.strategy, &base) {
             (plan::Strategy::Recorded { from, to, part }, _) => {
                 pursue(archive, &mut Recorded { wave: (from, to), part }, until);
             }
             (plan::Strategy::Beam(reaches), Some(base)) => {
                 let mut others = Vec::new();
-                let tried = if turn.when == When::Proven { &mut others } else { tried };
+                let tried = if turn.when == When::Proven { &mut others } else { &mut tried.beams };
                 let problem = archive.site.problem.clone();
                 pursue(archive, &mut Beams::new(&problem, reaches, base, tried), until);
             }
-            (plan::Strategy::Kinds(rings), Some(_)) => pursue(archive, &mut OverKinds::new(rings), until),
+            (plan::Strategy::Kinds(rings), Some(_)) => {
+                pursue(archive, &mut OverKinds::new(rings, &mut tried.kinds), until);
+            }
             (plan::Strategy::Late, Some(base)) if self.late_starts_matter(base) => {
                 let problem = archive.site.problem.clone();
                 pursue(archive, &mut Late::new(&problem, base), until);
@@ -207,7 +217,8 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             (plan::Strategy::Restarts, Some(_)) if self.reducer.engine.problem.criteria.when_stable => {}
             (plan::Strategy::Restarts, Some(base)) => {
                 let until = self.unspent(base);
-                pursue(archive, &mut Restarts::new(until), until);
+                // Nothing comes after them.
+                pursue(archive, &mut Restarts::new(until), (until, 1.0));
             }
             (_, None) => {}
         }
@@ -364,11 +375,11 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
         let schedule = self.reducer.engine.to_schedule(&self.reducer.best.acts);
         let given = Solution { schedule, size: self.reducer.best.size, ..Solution::default() };
         let mut archive = Archive::new(self.site(), self.purse());
-        pursue(&mut archive, &mut Rounds::new(plan::LITTLE, &given), 1.0);
+        pursue(&mut archive, &mut Rounds::new(plan::LITTLE, &given), (1.0, 1.0));
         let best = archive.incumbent().unwrap_or(&given).clone();
         let problem = archive.site.problem.clone();
         let mut tried = Vec::new();
-        pursue(&mut archive, &mut Beams::new(&problem, ELSEWHERE, &best, &mut tried), CONTENTS);
+        pursue(&mut archive, &mut Beams::new(&problem, ELSEWHERE, &best, &mut tried), (CONTENTS, 1.0));
         let mut found = archive.results;
         // The result with its contents as recorded stands beside this one: nothing may have grown.
         found.retain(|s| s.size == given.size || s.size.dominates(given.size));
@@ -419,18 +430,29 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
     }
 }
 
-/// Runs what a strategy proposes until it proposes nothing more.
-fn pursue<M: Model>(archive: &mut Archive<'_, M>, strategy: &mut impl Strategy<M>, until: f64) {
+/// Runs what a strategy proposes until it proposes nothing more, or has used much since it gained anything: others may do
+/// better with the rest.
+fn pursue<M: Model>(
+    archive: &mut Archive<'_, M>,
+    strategy: &mut impl Strategy<M>,
+    (until, idle): (f64, f64),
+) {
     let ended = |archive: &Archive<'_, M>| {
         let left = archive.site.problem.deadline.left();
         archive.site.problem.options.stop.is_set() || left.is_some_and(|left| left.is_zero())
     };
-    while !ended(archive) {
+    let left = |archive: &Archive<'_, M>| archive.purse().part_left(&archive.site.problem.deadline);
+    let size = |archive: &Archive<'_, M>| archive.incumbent().map(|best| best.size);
+    let mut gained = (left(archive), size(archive));
+    while !ended(archive) && left(archive) >= gained.0 * (1.0 - idle) {
         let jobs = strategy.propose(archive);
         if jobs.is_empty() {
             return;
         }
         let found = scheduler::run(&archive.site, archive.purse().within(until), &jobs);
         archive.add(found);
+        if size(archive) != gained.1 {
+            gained = (left(archive), size(archive));
+        }
     }
 }

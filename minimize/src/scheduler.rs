@@ -42,6 +42,8 @@ pub struct Site<'a, M: Model> {
     pub problem: Arc<Problem<M>>,
     /// Whoever watches.
     pub tell: &'a (dyn Fn(&Progress<'_>) + Sync),
+    /// On how many threads one job may search, which changes nothing in what it comes to.
+    pub threads: usize,
 }
 
 /// The budget of the whole minimization, and what of it was spent.
@@ -72,6 +74,20 @@ impl Purse {
         Purse { budget, ..self }
     }
 
+    /// The part of what strategies may use that is left, from 0 to 1.
+    #[must_use]
+    pub fn part_left(self, deadline: &Deadline) -> f64 {
+        let whole = match self.budget {
+            Budget::Seconds(seconds) => seconds,
+            Budget::Replays(n) | Budget::States(n) => n as f64,
+        };
+        let left = match self.share(Share { part: 1.0, of: 1 }, 1, deadline) {
+            Budget::Seconds(seconds) => seconds,
+            Budget::Replays(n) | Budget::States(n) => n as f64,
+        };
+        left / (whole * SEARCHED).max(1e-9)
+    }
+
     /// A share of what is left. A second is one of each of `threads`, a replay or a state is one for all.
     #[must_use]
     pub fn share(self, share: Share, threads: usize, deadline: &Deadline) -> Budget {
@@ -98,6 +114,9 @@ impl Purse {
 /// Does a batch of jobs on the threads there are; gives what they come to in the order of the jobs.
 pub fn run<M: Model>(site: &Site<'_, M>, purse: Purse, jobs: &[Job<M>]) -> Vec<Solution> {
     let options = &site.problem.options;
+    // Where there are fewer jobs than threads, each has several.
+    let threads = (options.jobs / jobs.len().max(1)).max(1);
+    let site = &Site { problem: site.problem.clone(), tell: site.tell, threads };
     let shares: Vec<Budget> =
         jobs.iter().map(|job| purse.share(job.share, options.jobs, &site.problem.deadline)).collect();
     let next = AtomicUsize::new(0);

@@ -186,7 +186,8 @@ fn one<M: Model>(
     let mut reducer = Reducer::new(engine, given, site.tell);
     let mut whole = false;
     let found = reducer.phase("beams", |s| {
-        let query = Query::from(Root::Started).over(&set.externals).deliveries(beam.deliveries).bound(bound);
+        let query = Query::from(Root::Started).over(&set.externals).deliveries(beam.deliveries);
+        let query = query.bound(bound).threads(site.threads);
         let searched = query.beam(beam.width, beam.lead).choosing(beam.outside).run(&mut s.engine);
         // Where no layer was left before its end a wider beam finds nothing shorter; and where nothing can be searched neither can it.
         let searched = s.searched(searched);

@@ -4,6 +4,7 @@
 use demi_replay::Model;
 use demi_replay::script::Act;
 use demi_schemas::Schedule;
+use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::Strategy;
@@ -22,20 +23,20 @@ use crate::search::{Lead, Query, Root, Searched};
 use crate::solution::Solution;
 
 /// Searches over kinds, ring by ring.
-pub struct OverKinds {
+pub struct OverKinds<'t> {
     rings: &'static [Near],
-    /// What was searched near: the digest of a lead, and of how many rings.
-    done: Vec<(u128, usize)>,
+    /// Digests of what was searched: of a ring and a lead.
+    tried: &'t mut FxHashSet<u128>,
 }
 
-impl OverKinds {
-    /// Searches in these rings around the results.
-    pub fn new(rings: &'static [Near]) -> Self {
-        OverKinds { rings, done: Vec::new() }
+impl<'t> OverKinds<'t> {
+    /// Searches in these rings around the results. What was `tried` is not searched again.
+    pub fn new(rings: &'static [Near], tried: &'t mut FxHashSet<u128>) -> Self {
+        OverKinds { rings, tried }
     }
 }
 
-impl<M: Model> Strategy<M> for OverKinds {
+impl<M: Model> Strategy<M> for OverKinds<'_> {
     fn propose(&mut self, archive: &Archive<'_, M>) -> Vec<Job<M>> {
         let mut leads = pareto(archive.results.clone());
         let objective = archive.objective();
@@ -44,16 +45,10 @@ impl<M: Model> Strategy<M> for OverKinds {
         let mut jobs = Vec::new();
         for lead in leads {
             let from = xxh3_128(lead.schedule.to_text().as_bytes());
-            let at = match self.done.iter().position(|(known, _)| *known == from) {
-                Some(at) => at,
-                None => {
-                    self.done.push((from, 0));
-                    self.done.len() - 1
-                }
-            };
-            let Some(ring) = self.rings.get(self.done[at].1).copied() else { continue };
-            self.done[at].1 += 1;
-            jobs.push((format!("kinds {ring:?} {from:032x}"), lead.schedule, ring));
+            let key = |ring: &Near| format!("kinds {ring:?} {from:032x}");
+            let is_new = |ring: &&Near| self.tried.insert(xxh3_128(key(ring).as_bytes()));
+            let Some(ring) = self.rings.iter().find(is_new).copied() else { continue };
+            jobs.push((key(&ring), lead.schedule, ring));
         }
         let share = Share { part: KINDS_PART, of: jobs.len() };
         let job = |(key, lead, ring): (String, Schedule, Near)| Job {
@@ -81,14 +76,14 @@ pub(super) fn one<M: Model>(
     engine.objective = objective;
     let given = engine.restore(lead)?;
     let mut reducer = Reducer::new(engine, given, site.tell);
-    while round(&mut reducer, near) {
+    while round(&mut reducer, near, site.threads) {
         reducer.reduce(&policies);
     }
     Some(Solution::of(reducer))
 }
 
 /// Searches near the witness, with all of its external events and without each; says whether something was found.
-fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
+fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near, threads: usize) -> bool {
     let mut found = false;
     reducer.phase(if near.in_order { "trails" } else { "kinds" }, |s| {
         let witness = s.best.clone();
@@ -97,7 +92,7 @@ fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
         let most = if near.in_order { 0 } else { KINDS_WITHOUT };
         let outside = messages.filter(|at| witness.acts[*at].is_external()).take(most);
         for without in [None].into_iter().chain(outside.map(Some)) {
-            let searched = nearby(&mut s.engine, &witness, near, without);
+            let searched = nearby(&mut s.engine, &witness, (near, threads), without);
             let shorter = s.searched(searched).and_then(|searched| searched.found);
             found = s.keep(shorter);
             if found || s.ended() {
@@ -113,7 +108,7 @@ fn round<M: Model>(reducer: &mut Reducer<'_, M>, near: Near) -> bool {
 fn nearby<M: Model>(
     engine: &mut Engine<M>,
     witness: &Shared<M>,
-    near: Near,
+    (near, threads): (Near, usize),
     without: Option<usize>,
 ) -> Result<Searched<M>, Unsearchable> {
     let left = witness.acts.iter().enumerate().filter(|(at, _)| Some(*at) != without);
@@ -125,7 +120,7 @@ fn nearby<M: Model>(
         true => query.in_order(&witness.acts, near.alike, near.beyond),
         false => query.kinds(&witness.acts, near.alike, near.beyond),
     };
-    let query = query.bound(bound.as_ref());
+    let query = query.bound(bound.as_ref()).threads(threads);
     let query = match near.width {
         Some(width) => query.beam(width, Lead::Rare),
         None => query,

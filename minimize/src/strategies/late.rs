@@ -50,10 +50,9 @@ impl<M: Model> Strategy<M> for Late {
         let from = xxh3_128(self.best.schedule.to_text().as_bytes());
         let mut jobs = Vec::new();
         // The result's own external events are worth most: they have a batch of their own, and all threads.
-        let threads = archive.site.problem.options.jobs.max(1);
-        let (batch, most, threads, part) = match self.next {
-            0 => (1, LATE_OWN, threads, LATE_OWN_PART),
-            _ => (LATE_JOBS, LATE_STATES, 1, LATE_PART),
+        let (batch, most, part) = match self.next {
+            0 => (1, LATE_OWN, LATE_OWN_PART),
+            _ => (LATE_JOBS, LATE_STATES, LATE_PART),
         };
         while let Some(set) = self.around.get(self.next).filter(|_| jobs.len() < batch) {
             self.next += 1;
@@ -67,7 +66,7 @@ impl<M: Model> Strategy<M> for Late {
         let job = |(key, (best, set), limits): (String, (Solution, Set), (usize, u64))| Job {
             key,
             share,
-            work: Box::new(move |site: &Site<'_, M>, share| one(site, &best, (&set, limits, threads), share)),
+            work: Box::new(move |site: &Site<'_, M>, share| one(site, &best, (&set, limits), share)),
         };
         jobs.into_iter().map(job).collect()
     }
@@ -77,7 +76,7 @@ impl<M: Model> Strategy<M> for Late {
 fn one<M: Model>(
     site: &Site<'_, M>,
     best: &Solution,
-    (set, limits, threads): (&Set, (usize, u64), usize),
+    (set, limits): (&Set, (usize, u64)),
     share: Budget,
 ) -> Option<Solution> {
     let engine = Engine::new(&site.problem, share);
@@ -90,7 +89,7 @@ fn one<M: Model>(
     let found = reducer.phase("starts at any time", |s| {
         let (deliveries, states) = limits;
         let query = Query::from(Root::Nobody).over(&set.externals).deliveries(deliveries).states(states);
-        let searched = query.threads(threads).run(&mut s.engine);
+        let searched = query.threads(site.threads).run(&mut s.engine);
         if let Some(searched) = s.searched(searched) {
             // So that a budget of replays ends where all of them find nothing.
             s.engine.meter.replays += 1;

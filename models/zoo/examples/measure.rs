@@ -2,16 +2,18 @@
 //! has, and how many the shortest execution has, which an independent search finds.
 //!
 //! Run it with `cargo run --release -p demi-zoo --features measure --example measure`, optionally followed by `--half tuning` or
-//! `--half measuring`, `--budget 60s`, `--system NAME` and `--configurations N` (of the independent search). Where a result is
-//! longer than the shortest execution, both go to standard error.
+//! `--half measuring`, `--budget 60s`, `--system NAME`, `--seed N` (of the recording) and `--configurations N` (of the independent search). With
+//! `--progress yes` each improvement goes to standard error, and where a result is longer than the shortest execution, both do.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints what it finds")]
 
 use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use demi_check::optimum::{Optimum, optimum};
 use demi_included::Visitor;
-use demi_minimize::{Budget, Objective, Options, Phases, StopFlag, minimize};
+use demi_minimize::{Budget, Objective, Options, Phases, Progress, StopFlag, minimize};
 use demi_replay::{Model, Simulator};
 use demi_schemas::Scenario;
 use demi_zoo::recording::record;
@@ -26,6 +28,8 @@ const SEEDS: u64 = 30;
 struct Ask {
     half: Option<Half>,
     system: Option<String>,
+    seed: Option<u64>,
+    progress: bool,
     budget: Budget,
     configurations: usize,
 }
@@ -56,6 +60,16 @@ impl Visitor for Measure<'_> {
         let Measure { system, scenario, ask } = self;
         let mut rows = Vec::new();
         for (seed, found) in record(&sim, scenario, EXECUTIONS, SEEDS)? {
+            if ask.seed.is_some_and(|only| only != seed) {
+                continue;
+            }
+            let (began, least) = (Instant::now(), AtomicUsize::new(usize::MAX));
+            let tell = |progress: &Progress<'_>| {
+                let steps = progress.size.steps;
+                if ask.progress && least.fetch_min(steps, Ordering::Relaxed) > steps {
+                    eprintln!("{:6.2} s  {steps} steps  {}", began.elapsed().as_secs_f64(), progress.phase);
+                }
+            };
             let options = Options {
                 rule: scenario.network,
                 budget: ask.budget,
@@ -64,7 +78,7 @@ impl Visitor for Measure<'_> {
                 objective: Objective::default(),
                 stop: StopFlag::default(),
             };
-            let outcome = minimize(&sim, &found.schedule, None, &options, &|_| {})?;
+            let outcome = minimize(&sim, &found.schedule, None, &options, &tell)?;
             let optimum =
                 optimum(&sim, &found.schedule, scenario.network, &found.violation, ask.configurations)?;
             let row = Row { half: system.half, result: outcome.schedule.steps.len(), optimum };
@@ -133,7 +147,14 @@ fn summarize(name: &str, half: Half, rows: &[Row]) {
 }
 
 fn ask() -> Result<Ask, Box<dyn Error>> {
-    let mut ask = Ask { half: None, system: None, budget: Budget::Seconds(60.0), configurations: 3_000_000 };
+    let mut ask = Ask {
+        half: None,
+        system: None,
+        seed: None,
+        progress: false,
+        budget: Budget::Seconds(60.0),
+        configurations: 3_000_000,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
@@ -142,6 +163,8 @@ fn ask() -> Result<Ask, Box<dyn Error>> {
             ("--half", "measuring") => ask.half = Some(Half::Measuring),
             ("--budget", text) => ask.budget = text.parse()?,
             ("--system", name) => ask.system = Some(name.to_owned()),
+            ("--seed", number) => ask.seed = Some(number.parse()?),
+            ("--progress", "yes") => ask.progress = true,
             ("--configurations", number) => ask.configurations = number.parse()?,
             _ => return Err(format!("'{arg} {value}' is not understood").into()),
         }
