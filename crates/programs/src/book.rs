@@ -103,6 +103,21 @@ impl Book {
         self.digest
     }
 
+    /// What came back of the operations of a process that were done, of those of a name.
+    pub(crate) fn done<'b>(&'b self, process: u16, f: &'b str) -> impl Iterator<Item = &'b Value> {
+        let mut last: Option<&Operation> = None;
+        self.events.iter().filter_map(move |event| match event {
+            Event::Invoked(one, operation) => {
+                last = if *one == process { Some(operation) } else { last };
+                None
+            }
+            Event::Ended(one, Outcome::Done(value)) if *one == process => {
+                last.filter(|operation| operation.f == f).map(|_| value)
+            }
+            Event::Ended(..) => None,
+        })
+    }
+
     /// The operation that a process waits for.
     #[must_use]
     pub fn open(&self, process: u16) -> Option<&Arc<Operation>> {

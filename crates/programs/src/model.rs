@@ -248,10 +248,12 @@ impl ProgramModel {
             (true, false) => ctx.cancel_timer(CLOCK),
             _ => {}
         }
-        if let Some(how) = &answer.ended {
+        let ended = answer.ended.clone();
+        // What it wrote to standard error in this step is shown too.
+        *state = State::Node(local);
+        if let Some(how) = ended {
             guard::raise(format!("the program ended: {how}"));
         }
-        *state = State::Node(local);
     }
 
     /// Where a line of a node goes, and what stands in it.
@@ -407,6 +409,7 @@ impl ProgramModel {
     /// A client begins an operation.
     fn invoke(&self, book: &Book, process: u16, text: &str, ctx: &mut Ctx<'_, Msg>) -> Option<Book> {
         let operation = serde_json::from_str(text).ok().as_ref().and_then(Operation::from_value)?;
+        let operation = self.shared.workload.resolved(operation, book, process)?;
         let body = self.shared.workload.request(&operation).ok()?;
         let mut book = book.clone();
         // Each client talks to one node, unless the operation says to which.

@@ -1,6 +1,9 @@
 //! Which file a command means: the program itself, not a script that starts it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// How many scripts may stand before a program.
 const SCRIPTS: usize = 4;
@@ -86,15 +89,39 @@ pub(crate) fn seeded(mut words: Vec<String>, seed: u64) -> Vec<String> {
 /// The file of a name: programs before scripts of the same name, which version managers put in front of them.
 fn found(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
-        return Path::new(name).canonicalize().ok().filter(|path| path.is_file());
+        // Links are not followed: a virtual environment knows its programs by theirs.
+        return std::path::absolute(name).ok().filter(|path| path.is_file());
     }
     let folders = std::env::var_os("PATH")?;
     let all: Vec<PathBuf> = std::env::split_paths(&folders)
         .map(|folder| folder.join(name))
         .filter(|path| path.is_file())
         .collect();
-    let program = all.iter().find(|path| head(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF")));
-    program.or(all.first()).cloned()
+    let is_program = |path: &Path| head(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"));
+    let first = all.first()?;
+    // A script of that name, which a version manager put in front, knows which one it starts.
+    let meant = if is_program(first) { None } else { itself(name, first).filter(|path| is_program(path)) };
+    let program = meant.or_else(|| all.iter().find(|path| is_program(path)).cloned());
+    program.or_else(|| all.first().cloned())
+}
+
+/// What an interpreter says of where it stands, where it is one that is known.
+fn itself(name: &str, program: &Path) -> Option<PathBuf> {
+    const ASKED: [(&str, &[&str]); 3] = [
+        ("python", &["-c", "import sys; print(sys.executable)"]),
+        ("node", &["-p", "process.execPath"]),
+        ("ruby", &["-e", "puts RbConfig.ruby"]),
+    ];
+    let (_, question) = ASKED.iter().find(|(known, _)| name.starts_with(known))?;
+    // Such scripts take their time.
+    static TOLD: Mutex<BTreeMap<PathBuf, Option<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut known = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let ask = || {
+        let told = Command::new(program).args(*question).stdin(Stdio::null()).output().ok()?;
+        let path = PathBuf::from(String::from_utf8(told.stdout).ok()?.trim());
+        path.is_absolute().then_some(path)
+    };
+    known.entry(program.to_owned()).or_insert_with(ask).clone()
 }
 
 fn head(path: &Path) -> Result<Vec<u8>, String> {
@@ -138,6 +165,21 @@ mod tests {
         let src = src.display();
         assert_eq!(found[1..], ["-cp".into(), format!("{src}:nothing-there:{src}/*:{here}"), "src".into()]);
         assert_eq!(seeded(found, 1)[1], "-XX:-UsePerfData");
+    }
+
+    #[test]
+    fn a_virtual_environment_keeps_its_python() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("python3");
+        let Some(python) = found("python3") else { return };
+        std::os::unix::fs::symlink(python, &link).unwrap();
+        assert_eq!(resolve(&[link.display().to_string()]).unwrap()[0], link.display().to_string());
+        // A script that starts a program is asked for it.
+        let script = folder.path().join("python9");
+        std::fs::write(&script, format!("#!/bin/sh\nexec {} \"$@\"\n", link.display())).unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(itself("python9", &script).is_some_and(|path| path.is_absolute()));
+        assert_eq!(itself("another", &script), None);
     }
 
     #[test]

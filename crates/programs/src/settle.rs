@@ -16,6 +16,8 @@ use crate::model::Shared;
 use crate::nodes::{Input, Local};
 use crate::services::{SERVICES, Sent, Service};
 
+/// Into how many parts the time is cut in which nodes may run ahead of each other: what one sends reaches the others that much late at most.
+const PARTS: u64 = 20;
 /// Steps of nodes at most.
 const STEPS: usize = 50_000;
 /// Numbers of requests that nobody else uses.
@@ -196,16 +198,22 @@ impl Settling<'_> {
         Some(())
     }
 
-    /// Delivers everything, and lets every clock go on that far: that which is furthest behind first.
+    /// How far the clock of a node has gone on.
+    fn passed(&self, node: usize) -> u64 {
+        self.locals[node].answer().clock.saturating_sub(self.began[node])
+    }
+
+    /// Delivers everything, and lets every clock go on that far, a part at a time: that which is furthest behind first.
     fn pass(&mut self, goal: u64) -> Option<()> {
+        let part = (self.shared.settle / PARTS).max(1);
         loop {
             self.deliver()?;
-            let behind = (0..self.locals.len())
-                .filter(|&node| self.locals[node].answer().wakes)
-                .map(|node| (self.locals[node].answer().clock.saturating_sub(self.began[node]), node))
-                .min();
-            match behind {
-                Some((passed, node)) if passed < goal => self.step(node, Input::Clock)?,
+            let waking = (0..self.locals.len()).filter(|&node| self.locals[node].answer().wakes);
+            match waking.map(|node| (self.passed(node), node)).min() {
+                Some((passed, node)) if passed < goal => {
+                    let end = passed.saturating_add(part).min(goal);
+                    self.step(node, Input::Until(self.began[node].saturating_add(end)))?;
+                }
                 _ => return Some(()),
             }
         }
@@ -222,14 +230,13 @@ impl Settling<'_> {
             self.step(node, input)?;
         }
         // It may have to ask others first, and to wait.
-        for _ in 0..64 {
+        let furthest = (0..self.locals.len()).map(|node| self.passed(node)).max().unwrap_or_default();
+        for part in 1..=PARTS {
             self.deliver()?;
-            let open = (0..self.locals.len()).find(|&node| matches!(self.asked[node], Some((_, None))));
-            match open {
-                None => break,
-                Some(node) if self.locals[node].answer().wakes => self.step(node, Input::Clock)?,
-                Some(_) => return None,
+            if self.asked.iter().all(|asked| !matches!(asked, Some((_, None)))) {
+                break;
             }
+            self.pass(furthest.saturating_add(self.shared.settle / PARTS * part))?;
         }
         let answers = std::mem::replace(&mut self.asked, vec![None; self.locals.len()]);
         answers

@@ -7,7 +7,7 @@ use demi_schemas::scenario::WorkloadSettings;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
 
-use crate::book::{Operation, Outcome};
+use crate::book::{Book, Operation, Outcome};
 use crate::checkers::{
     Action, Anomaly, Consistency, Interval, counter, is_linearizable, kafka, list_append, rw_register, set,
 };
@@ -29,6 +29,12 @@ pub const WORKLOADS: [&str; 10] = [
 
 /// Names of the topologies of `broadcast`.
 const TOPOLOGIES: [&str; 4] = ["grid", "line", "tree4", "total"];
+
+/// The last offset of a key that a poll told.
+fn last_offset(told: &Value, key: &str) -> Option<u64> {
+    let pairs = told.get(0)?.get(1)?.get(key)?.as_array()?;
+    pairs.iter().filter_map(|pair| pair.get(0)?.as_u64()).max()
+}
 
 /// Elements of a key's list at most, so that they stay short.
 const TXN: u64 = 4;
@@ -142,18 +148,19 @@ impl Workload {
                 _ => ("cas", json!([key, [id.saturating_sub(1 + choice / 256 % 4), id]])),
             },
             Kind::Kafka => {
-                let key = format!("k{key}");
+                let key = key.to_string();
                 match choice % 16 {
                     0..=6 => ("send", json!([["send", key, id]])),
                     7..=12 => {
                         let mut offsets = Map::new();
                         for other in 0..self.keys {
-                            offsets.insert(format!("k{other}"), Value::from(0));
+                            offsets.insert(other.to_string(), Value::from(0));
                         }
                         ("poll", json!([["poll", offsets]]))
                     }
                     13 => ("poll", json!([["poll", { key: choice / 256 % 4 }]])),
-                    14 => ("commit_offsets", json!({ key: choice / 256 % 4 })),
+                    // What the client polled last is known when it asks.
+                    14 => ("commit_offsets", json!({ key: null })),
                     _ => ("list_committed_offsets", json!([key])),
                 }
             }
@@ -172,6 +179,22 @@ impl Workload {
             }
         };
         Operation { id, f: f.to_owned(), value, to: None }
+    }
+
+    /// The operation as the client of a history asks for it: of the keys of a commit that have no offset those that it polled, with the last offsets
+    /// that it was told. Nothing where there are none.
+    pub(crate) fn resolved(&self, operation: Operation, book: &Book, process: u16) -> Option<Operation> {
+        let Some(offsets) = operation.value.as_object().filter(|_| operation.f == "commit_offsets") else {
+            return Some(operation);
+        };
+        let polled =
+            |key: &String| book.done(process, "poll").filter_map(|told| last_offset(told, key)).max();
+        let told = offsets.iter().filter_map(|(key, offset)| {
+            let offset = if offset.is_null() { Value::from(polled(key)?) } else { offset.clone() };
+            Some((key.clone(), offset))
+        });
+        let value: Map<String, Value> = told.collect();
+        (!value.is_empty()).then(|| Operation { value: value.into(), ..operation })
     }
 
     /// The body of a request.

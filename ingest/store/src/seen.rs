@@ -1,5 +1,6 @@
 //! Which events the store has, and whether one that comes again says the same.
 
+mod crowds;
 mod names;
 
 use std::io;
@@ -22,6 +23,7 @@ use crate::locations::{Entry, Locations};
 use crate::row_digest::{self, RowDigests};
 use crate::scan::scan;
 use crate::sequence::{Held, SequenceNumbers};
+use crowds::{Crowds, Known};
 use names::{Names, Numbers, Pieces};
 
 /// Most gaps listed of one incarnation.
@@ -107,6 +109,7 @@ pub struct Seen {
     sources: Vec<Arc<str>>,
     source_numbers: FxHashMap<Arc<str>, u32>,
     locations: Locations,
+    crowds: Crowds,
     locations_file: PathBuf,
     /// Files of the store whose events are not in the index yet.
     unread: Vec<SealedFile>,
@@ -132,6 +135,7 @@ impl Seen {
             sources: Vec::new(),
             source_numbers: FxHashMap::default(),
             locations: Locations::new(&folder),
+            crowds: Crowds::default(),
             locations_file: folder,
             unread: Vec::new(),
         };
@@ -228,25 +232,47 @@ impl Seen {
     /// The same of the incarnation with a number.
     pub fn offer_to(&mut self, slot: u32, mut entry: Entry) -> Result<Verdict, StoreError> {
         self.last = slot;
-        loop {
-            let verdict = self.offer_at(slot, entry)?;
-            match verdict {
-                Verdict::Conflict { .. } if is_clock_seq(entry.seq) && entry.seq < i64::MAX as u64 => {
-                    entry.seq += 1;
+        let first = entry.seq;
+        let moves = is_clock_seq(first);
+        if moves {
+            match self.crowds.known(slot, first, entry.digest) {
+                Known::There => {
+                    self.note(slot).duplicates += 1;
+                    return Ok(Verdict::Duplicate);
                 }
-                Verdict::Conflict { .. } => {
-                    self.note(slot).conflicts += 1;
-                    return Ok(verdict);
-                }
-                Verdict::New { .. } | Verdict::Duplicate | Verdict::Deleted => return Ok(verdict),
+                Known::NotBefore(seq) => entry.seq = seq,
             }
         }
+        let from = entry.seq;
+        let mut passed = Vec::new();
+        let verdict = loop {
+            match self.offer_at(slot, entry)? {
+                Ok(verdict) => break verdict,
+                Err(found) if moves && entry.seq < i64::MAX as u64 => {
+                    passed.push(found.digest);
+                    entry.seq += 1;
+                }
+                Err(found) => {
+                    self.note(slot).conflicts += 1;
+                    let source = self.sources[found.source as usize].clone();
+                    return Ok(Verdict::Conflict { source, offset: found.offset });
+                }
+            }
+        };
+        if moves {
+            if let Verdict::New { .. } | Verdict::Duplicate = verdict {
+                passed.push(entry.digest);
+            }
+            self.crowds.learn((slot, first), from, &passed);
+        }
+        Ok(verdict)
     }
 
-    fn offer_at(&mut self, slot: u32, entry: Entry) -> Result<Verdict, StoreError> {
+    /// What becomes of an event at its number, or what else is there.
+    fn offer_at(&mut self, slot: u32, entry: Entry) -> Result<Result<Verdict, Entry>, StoreError> {
         let held = self.incarnations[slot as usize].numbers.holds(entry.seq);
         let found = match held {
-            Held::Deleted => return Ok(Verdict::Deleted),
+            Held::Deleted => return Ok(Ok(Verdict::Deleted)),
             Held::No => None,
             Held::Yes | Held::Perhaps => self.find(slot, entry.seq)?,
         };
@@ -261,14 +287,14 @@ impl Seen {
                 self.incarnations[slot as usize].numbers.add(entry.seq);
                 self.changed.insert(slot);
                 self.locations.add(slot, entry).map_err(|e| self.index_error(e))?;
-                return Ok(Verdict::New { seq: entry.seq });
+                return Ok(Ok(Verdict::New { seq: entry.seq }));
             }
         };
         if found.digest == entry.digest {
             self.note(slot).duplicates += 1;
-            return Ok(Verdict::Duplicate);
+            return Ok(Ok(Verdict::Duplicate));
         }
-        Ok(Verdict::Conflict { source: self.sources[found.source as usize].clone(), offset: found.offset })
+        Ok(Err(found))
     }
 
     /// Looks up an event, those that the store had before too.

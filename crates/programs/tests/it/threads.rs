@@ -64,9 +64,9 @@ fn a_signal_wakes_a_thread_that_waits() {
                 threading.Thread(target=reads, daemon=True).start()\n\
                 while True: time.sleep(1000)\n";
     let mut process = Process::start(&launch(folder.path(), text)).unwrap();
-    for line in ["thread", "process", "thread", "process"] {
+    for (line, clock) in [("thread", 1000), ("process", 2000), ("thread", 3000), ("process", 4000)] {
         let answer = process.deliver(line).unwrap();
-        assert_eq!((lines(&answer), answer.clock), (vec!["signal 10"], 0), "{line}");
+        assert_eq!((lines(&answer), answer.clock), (vec!["signal 10"], clock), "{line}");
     }
 }
 

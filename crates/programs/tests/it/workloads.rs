@@ -69,6 +69,76 @@ def tick():
     format!("{NODE}{rest}{run}")
 }
 
+/// A set that each node tells the next one alone, until that has heard it: nothing is written where there is nothing to tell.
+fn relay() -> String {
+    let rest = r#"
+seen, heard = set(), set()
+def handle(message, body, kind):
+    if kind == "broadcast":
+        seen.add(body["message"])
+        reply(message, {"type": "broadcast_ok"})
+    elif kind == "tell":
+        seen.update(body["messages"])
+        send(message["src"], {"type": "heard", "messages": body["messages"]})
+    elif kind == "heard":
+        heard.update(body["messages"])
+    elif kind == "read":
+        reply(message, {"type": "read_ok", "messages": sorted(seen)})
+def tick():
+    names = sorted(others + [node])
+    if seen - heard:
+        send(names[(names.index(node) + 1) % len(names)], {"type": "tell", "messages": sorted(seen - heard)})
+run(handle, 0.1, tick)
+"#;
+    format!("{NODE}{rest}")
+}
+
+/// A log for each key, kept by the node that leads it. It takes Maelstrom's requests at their word: keys are numbers, and what is committed was
+/// polled. Times tell records apart.
+fn log_of_keys() -> String {
+    let rest = r#"
+logs, told, waiting, stamps = {}, {}, {}, set()
+def leader(key):
+    names = sorted(others + [node])
+    return names[int(key) % len(names)]
+def answer(body, kind):
+    if kind == "send":
+        log = logs.setdefault(body["key"], [])
+        stamp = time.time_ns()
+        assert stamp not in stamps
+        stamps.add(stamp)
+        log.append(body["msg"])
+        return {"type": "send_ok", "offset": len(log) - 1}
+    if kind == "poll":
+        rest = {key: [[n, value] for n, value in enumerate(logs.get(key, []))][offset:] for key, offset in body["offsets"].items()}
+        return {"type": "poll_ok", "msgs": rest}
+def handle(message, body, kind):
+    if kind == "pass":
+        send(message["src"], {"type": "passed", "of": body["msg_id"], "answer": answer(body["request"], body["request"]["type"])})
+    elif kind == "passed":
+        first, rest = waiting.pop(body["of"])
+        reply(first, body["answer"])
+    elif kind == "send":
+        if leader(body["key"]) == node:
+            reply(message, answer(body, kind))
+        else:
+            waiting[ask(leader(body["key"]), {"type": "pass", "request": body})] = (message, None)
+    elif kind == "poll":
+        mine = {key: offset for key, offset in body["offsets"].items() if leader(key) == node}
+        reply(message, answer({"offsets": mine}, kind))
+        for key, pairs in answer({"offsets": mine}, kind)["msgs"].items():
+            told[key] = max([told.get(key, -1)] + [n for n, _ in pairs])
+    elif kind == "commit_offsets":
+        for key, offset in body["offsets"].items():
+            assert leader(key) != node or offset <= told[key]
+        reply(message, {"type": "commit_offsets_ok"})
+    elif kind == "list_committed_offsets":
+        reply(message, {"type": "list_committed_offsets_ok", "offsets": {}})
+run(handle)
+"#;
+    format!("{NODE}{rest}")
+}
+
 /// A counter on `seq-kv`: it adds by reading and swapping, and one that is `careless` writes instead.
 fn counter(careless: bool) -> String {
     let update = if careless {
@@ -210,6 +280,26 @@ fn a_set_that_is_told_once_loses_what_the_network_loses() {
     assert_eq!(found(&broadcast(false), "broadcast", "fifo-loss", "", (40, 40)), lost);
     assert_eq!(found(&broadcast(true), "broadcast", "fifo-loss", "settle_seconds = 2", (4, 40)), None);
     assert_eq!(found(&broadcast(false), "broadcast", "unordered", "", (4, 40)), None, "late is not lost");
+}
+
+#[test]
+fn who_is_told_last_tells_on_in_the_end() {
+    if !python() {
+        return;
+    }
+    assert_eq!(found(&relay(), "broadcast", "unordered", "", (6, 40)), None);
+    assert_eq!(found(&relay(), "broadcast", "fifo-loss", "", (6, 40)), None);
+    let hasty = relay().replace("seen - heard", "seen").replace("run(handle, 0.1, tick)", "run(handle)");
+    let lost = Some(vec!["broadcast/an element is lost".to_owned()]);
+    assert_eq!(found(&hasty, "broadcast", "unordered", "", (6, 40)), lost, "nobody is told");
+}
+
+#[test]
+fn a_log_is_asked_as_maelstrom_asks() {
+    if !python() {
+        return;
+    }
+    assert_eq!(found(&log_of_keys(), "kafka", "fifo", "keys = 3", (10, 80)), None);
 }
 
 #[test]

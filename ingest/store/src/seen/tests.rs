@@ -1,5 +1,7 @@
 use demi_schemas::event::FIRST_CLOCK_SEQ;
 
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -40,6 +42,63 @@ fn events_of_one_time_are_moved_apart_and_found_again() {
     let rows = seen.completeness();
     assert_eq!((rows[0].events, rows[0].missing, rows[0].conflicts), (5, 1, 0));
     assert_eq!(rows[0].gaps, [(1, 1)], "between sequence numbers from a clock nothing is missing");
+}
+
+/// Where each event of one actor goes, as it is said: at its number or the first one behind it that is free, unless it stands before that.
+#[derive(Default)]
+struct OneByOne(std::collections::BTreeMap<u64, u64>);
+
+impl OneByOne {
+    fn offer(&mut self, mut seq: u64, digest: u64) -> Verdict {
+        loop {
+            match self.0.get(&seq) {
+                None => {
+                    self.0.insert(seq, digest);
+                    return Verdict::New { seq };
+                }
+                Some(there) if *there == digest => return Verdict::Duplicate,
+                Some(_) => seq += 1,
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Crowds of events at few times, with events that come again: each goes where it goes if all are looked through one by one.
+    #[test]
+    fn events_of_a_crowd_go_where_they_go_one_by_one(
+        offers in prop::collection::vec((0u64..24, 0u64..60), 0..200), again in any::<bool>(),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![], &[]).unwrap();
+        let source = seen.source("f");
+        let mut all = OneByOne::default();
+        let offers: Vec<_> = if again { [&offers[..], &offers[..]].concat() } else { offers };
+        for (time, digest) in offers {
+            // Most at one time, some a little later.
+            let seq = FIRST_CLOCK_SEQ + time.saturating_sub(14);
+            let entry = Entry { seq, digest, offset: 0, source };
+            prop_assert_eq!(seen.offer("a", 0, entry).unwrap(), all.offer(seq, digest));
+        }
+        let events = seen.completeness().first().map_or(0, |row| row.events);
+        prop_assert_eq!(events, all.0.len() as u64);
+    }
+}
+
+/// A hundred thousand events of one nanosecond are not looked through for each of them.
+#[test]
+fn a_crowd_is_looked_through_once() {
+    const EVENTS: u64 = 100_000;
+    let dir = tempfile::tempdir().unwrap();
+    let mut seen = Seen::read("d".into(), dir.path().to_owned(), vec![], &[]).unwrap();
+    let source = seen.source("f");
+    let entry = |digest| Entry { seq: FIRST_CLOCK_SEQ, digest, offset: digest, source };
+    for n in 0..EVENTS {
+        assert_eq!(seen.offer("a", 0, entry(n)).unwrap(), Verdict::New { seq: FIRST_CLOCK_SEQ + n });
+    }
+    for n in (0..EVENTS).rev() {
+        assert_eq!(seen.offer("a", 0, entry(n)).unwrap(), Verdict::Duplicate);
+    }
 }
 
 /// What is held of a long stream of spans does not grow with the spans: they come in the order of their ends, so their
