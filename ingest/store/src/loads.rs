@@ -89,7 +89,7 @@ impl Tables for Store {
     ) -> Result<Vec<BackwardStamps>, StoreError> {
         let (events, quarantine) = transaction.writing.end()?;
         self.adopt(events, quarantine);
-        let (found, whole) = stamps.finish(|| self.event_files(system))?;
+        let (found, whole) = stamps.finish(|| self.known_event_files(system))?;
         noted_stamps::note(self, system, &found, &whole)?;
         Ok(found)
     }
