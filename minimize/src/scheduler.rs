@@ -77,15 +77,12 @@ impl Purse {
     /// The part of what strategies may use that is left, from 0 to 1.
     #[must_use]
     pub fn part_left(self, deadline: &Deadline) -> f64 {
-        let whole = match self.budget {
+        let amount = |budget: Budget| match budget {
             Budget::Seconds(seconds) => seconds,
             Budget::Replays(n) | Budget::States(n) => n as f64,
         };
-        let left = match self.share(Share { part: 1.0, of: 1 }, 1, deadline) {
-            Budget::Seconds(seconds) => seconds,
-            Budget::Replays(n) | Budget::States(n) => n as f64,
-        };
-        left / (whole * SEARCHED).max(1e-9)
+        let left = amount(self.share(Share { part: 1.0, of: 1 }, 1, deadline));
+        left / (amount(self.budget) * SEARCHED).max(1e-9)
     }
 
     /// A share of what is left. A second is one of each of `threads`, a replay or a state is one for all.

@@ -67,7 +67,7 @@
 #define BEHIND 1000ull
 /* How far the clock goes on with each line that comes. */
 #define READING 1000ull
-/* Empty polls in a row after which a program that polls counts as waiting. */
+/* Empty polls in a row after which a program that polls counts as waiting. Event loops poll once for each round of what goes on at once. */
 #define EMPTY 64
 /* Questions about the time without a wait after which the clock goes on with each: a program may wait by asking. */
 #define ASKED 100000

@@ -86,7 +86,8 @@ pub(crate) fn seeded(mut words: Vec<String>, seed: u64) -> Vec<String> {
     words
 }
 
-/// The file of a name: programs before scripts of the same name, which version managers put in front of them.
+/// The file of a name: of interpreters that a version manager put a script in front of, the one that the script starts; else programs before scripts of
+/// the same name.
 fn found(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         // Links are not followed: a virtual environment knows its programs by theirs.
@@ -112,7 +113,9 @@ fn itself(name: &str, program: &Path) -> Option<PathBuf> {
         ("node", &["-p", "process.execPath"]),
         ("ruby", &["-e", "puts RbConfig.ruby"]),
     ];
-    let (_, question) = ASKED.iter().find(|(known, _)| name.starts_with(known))?;
+    // Another program whose name begins so is never run with these words.
+    let is_version = |rest: &str| rest == "js" || rest.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let (_, question) = ASKED.iter().find(|(known, _)| name.strip_prefix(known).is_some_and(is_version))?;
     // Such scripts take their time.
     static TOLD: Mutex<BTreeMap<PathBuf, Option<PathBuf>>> = Mutex::new(BTreeMap::new());
     let mut known = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +182,9 @@ mod tests {
         std::fs::write(&script, format!("#!/bin/sh\nexec {} \"$@\"\n", link.display())).unwrap();
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         assert!(itself("python9", &script).is_some_and(|path| path.is_absolute()));
-        assert_eq!(itself("another", &script), None);
+        for other in ["another", "python-app", "nodemon"] {
+            assert_eq!(itself(other, &script), None);
+        }
     }
 
     #[test]

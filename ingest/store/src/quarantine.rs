@@ -89,7 +89,7 @@ pub struct Quarantine {
     files: Vec<SealedFile>,
     /// Where the digests go that are not in memory.
     scratch: PathBuf,
-    known: Option<Known>,
+    known: Option<Digests>,
     columns: QuarantineColumns,
     /// Lines let through, by code.
     pub added: BTreeMap<String, u64>,
@@ -114,7 +114,7 @@ impl Quarantine {
     pub fn push(&mut self, row: &QuarantineRow<'_>, writer: &mut impl Sink) -> Result<(), StoreError> {
         let known = match &mut self.known {
             Some(known) => known,
-            None => self.known.insert(Known::read(&self.files, &self.scratch)?),
+            None => self.known.insert(Digests::read(&self.files, &self.scratch)?),
         };
         if !known.insert((row.source, row.offset), row.code, row.digest)? {
             self.known_again += 1;
@@ -144,7 +144,7 @@ impl Quarantine {
 
 /// The digests that are known. Those of refused lines by where these stand: lines of a source come in the order of their places, and what comes in order
 /// is found without reading. Conflicts are known wherever they come from, so their digests are looked for by themselves.
-struct Known {
+struct Digests {
     scratch: PathBuf,
     /// The first digest of each place.
     lines: Locations,
@@ -152,11 +152,11 @@ struct Known {
     others: Locations,
 }
 
-impl Known {
+impl Digests {
     /// Reads what is in these files.
     fn read(files: &[SealedFile], scratch: &Path) -> Result<Self, StoreError> {
         let (lines, others) = (Locations::new(scratch), Locations::new(scratch));
-        let mut known = Known { scratch: scratch.to_owned(), lines, others };
+        let mut known = Digests { scratch: scratch.to_owned(), lines, others };
         let columns = [
             ("source", DataType::Utf8),
             ("code", DataType::Utf8),
@@ -180,22 +180,20 @@ impl Known {
         // Two sources of one number cost time where they have the same offsets, and nothing else.
         let source = xxh3_64(source.as_bytes()) as u32;
         let mut add = || {
-            let there = match code {
-                CONFLICT => None,
-                _ => Some(self.lines.find(source, offset)?),
-            };
-            match there {
-                Some(Some(there)) if there.digest == digest => return Ok(false),
-                Some(None) => {
-                    self.lines.add(source, Entry { seq: offset, digest, offset: 0, source: 0 })?;
-                }
-                Some(Some(_)) | None => {
-                    if self.others.find(0, digest)?.is_some() {
-                        return Ok(false);
+            if code != CONFLICT {
+                match self.lines.find(source, offset)? {
+                    Some(there) if there.digest == digest => return Ok(false),
+                    Some(_) => {}
+                    None => {
+                        self.lines.add(source, Entry { seq: offset, digest, offset: 0, source: 0 })?;
+                        return Ok(true);
                     }
-                    self.others.add(0, Entry { seq: digest, digest, offset: 0, source: 0 })?;
                 }
             }
+            if self.others.find(0, digest)?.is_some() {
+                return Ok(false);
+            }
+            self.others.add(0, Entry { seq: digest, digest, offset: 0, source: 0 })?;
             Ok(true)
         };
         let action = "use a temporary file here";
@@ -213,7 +211,7 @@ mod tests {
     #[test]
     fn digests_without_end_are_held_in_bounded_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let mut known = Known::read(&[], folder.path()).unwrap();
+        let mut known = Digests::read(&[], folder.path()).unwrap();
         let digest = |n: u64| xxh3_64(&n.to_le_bytes());
         let place = |n: u64| (["a", "b"][n as usize % 2], n / 3 * 10);
         let code = |n: u64| if n.is_multiple_of(7) { CONFLICT } else { "not_json" };
@@ -235,7 +233,7 @@ mod tests {
             rows in prop::collection::vec((0u8..2, 0u64..4, any::<bool>(), 0u64..5), 0..60),
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut known = Known::read(&[], folder.path()).unwrap();
+            let mut known = Digests::read(&[], folder.path()).unwrap();
             let mut all = std::collections::BTreeSet::new();
             for (source, offset, is_conflict, content) in rows {
                 let source = ["a", "b"][usize::from(source)];

@@ -23,7 +23,7 @@ use crate::locations::{Entry, Locations};
 use crate::row_digest::{self, RowDigests};
 use crate::scan::scan;
 use crate::sequence::{Held, SequenceNumbers};
-use crowds::{Crowds, Known};
+use crowds::{Crowds, Standing};
 use names::{Names, Numbers, Pieces};
 
 /// Most gaps listed of one incarnation.
@@ -235,12 +235,12 @@ impl Seen {
         let first = entry.seq;
         let moves = is_clock_seq(first);
         if moves {
-            match self.crowds.known(slot, first, entry.digest) {
-                Known::There => {
+            match self.crowds.standing(slot, first, entry.digest) {
+                Standing::There => {
                     self.note(slot).duplicates += 1;
                     return Ok(Verdict::Duplicate);
                 }
-                Known::NotBefore(seq) => entry.seq = seq,
+                Standing::NotBefore(seq) => entry.seq = seq,
             }
         }
         let from = entry.seq;

@@ -11,7 +11,6 @@ impl Session<'_> {
         let m = self.metrics;
         m.commits.inc();
         m.commit_seconds.observe(begin.elapsed().as_secs_f64());
-        m.committed_lsn.set(i64::try_from(self.last).unwrap_or(i64::MAX));
         for system in &mut self.systems {
             let label = SystemLabel { system: system.known.system.clone() };
             let counts = std::mem::take(&mut system.counts);

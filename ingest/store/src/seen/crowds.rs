@@ -27,7 +27,7 @@ struct Crowd {
 
 /// What is known of a digest that would stand at a number or behind it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum Standing {
     /// It stands there, before any free number.
     There,
     /// Up to this number everything is taken by others.
@@ -36,13 +36,13 @@ pub(super) enum Known {
 
 impl Crowds {
     /// What is known of a digest from `seq` on.
-    pub(super) fn known(&self, slot: u32, seq: u64, digest: u64) -> Known {
+    pub(super) fn standing(&self, slot: u32, seq: u64, digest: u64) -> Standing {
         match self.at(slot, seq) {
             Some((first, crowd)) => match crowd.digests.get(&digest) {
-                Some(behind) if first + u64::from(*behind) >= seq => Known::There,
-                _ => Known::NotBefore(crowd.end),
+                Some(behind) if first + u64::from(*behind) >= seq => Standing::There,
+                _ => Standing::NotBefore(crowd.end),
             },
-            None => Known::NotBefore(seq),
+            None => Standing::NotBefore(seq),
         }
     }
 
