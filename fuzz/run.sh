@@ -50,7 +50,7 @@ seed mapping_file '' ../ingest/formats/mappings/*.toml ../examples/mappings/*.to
 seed daemon_config '' ../ingest/daemon/dist/demi.toml
 # What `explore --budget 12states --bound 1 --faults 1 --depth 5` leaves of the two-phase model with one client message, without its first line.
 seed unfinished '' seeds/unfinished.jsonl
-seed scenario '' ../replay/scenarios/*.toml ../demo/scenario.toml
+seed scenario '' ../replay/scenarios/*.toml ../examples/demo/scenario.toml
 # The first byte chooses the mapping: every format meets every one.
 for which in $(seq 0 31); do
     for target in mapped_log left_log; do

@@ -66,6 +66,11 @@ pub enum MinimizeError {
         /// What was seen.
         why: String,
     },
+    /// The violation is there before anything is delivered.
+    #[error(
+        "the violation {0} is there before the first step, in every execution: there is nothing to leave out, and the cause is in how the actors start"
+    )]
+    AtOnce(String),
     /// Two runs of the input were not the same.
     #[error(transparent)]
     NotDeterministic(#[from] Box<Parted>),
@@ -377,6 +382,7 @@ fn recorded<M: Model>(
             let step = began.elapsed() / u32::try_from(engine.meter.executed.max(1)).unwrap_or(u32::MAX);
             Err(MinimizeError::TooShort { step, steps: full.acts.len() })
         }
+        None if broken_at_once(engine, input) => Err(MinimizeError::AtOnce(problem.target.join(", "))),
         None => Err(MinimizeError::NoViolation {
             rule: problem.rule(),
             expected: problem.target.join(", "),
@@ -388,6 +394,14 @@ fn recorded<M: Model>(
             },
         }),
     }
+}
+
+/// Whether the target is violated before the first step.
+fn broken_at_once<M: Model>(engine: &Engine<M>, input: &Schedule) -> bool {
+    let nothing = Schedule { steps: Vec::new(), ..input.clone() };
+    let run = ReplayOptions { rule: engine.rule, strict: false, interval: 1 };
+    let summary = replay(&mut engine.sim.clone(), &nothing, &run);
+    summary.is_ok_and(|summary| summary.violation.iter().any(|found| engine.problem.target.contains(found)))
 }
 
 fn other_result(size: Size, without: Vec<String>) -> OtherResult {

@@ -3,19 +3,13 @@
 //! Models are written by users, so any of their functions may panic. Each is called through here. What the panic
 //! means is for the caller to say; nothing is printed.
 
-use std::cell::{Cell, RefCell};
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Once};
+use std::panic;
+use std::sync::Arc;
+
+use demi_common::panics;
 
 use crate::names::ActorId;
 use crate::watchdog;
-
-thread_local! {
-    /// Whether this thread is in a guarded call, so that the hook stays silent.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-    /// Where the last guarded panic happened.
-    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
-}
 
 /// A step in which the model's code panicked. The step cannot be taken: its world goes no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,26 +27,16 @@ pub struct Panic {
 /// # Errors
 /// When it panics: what it said, and where in the source. What it was changing must not be used any more.
 pub fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    let before = GUARDED.replace(true);
-    let watched = !before && watchdog::watched();
+    let watched = !panics::is_catching() && watchdog::watched();
     if watched {
         watchdog::enter();
     }
     // What the call may have left half done is not used again: the caller breaks the world or takes a default.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
-    GUARDED.set(before);
+    let outcome = panics::caught(call);
     if watched {
         watchdog::leave();
     }
-    outcome.map_err(|payload| {
-        let said = payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".to_owned());
-        let place = PLACE.take();
-        if place.is_empty() { said } else { format!("{said} ({place})") }
-    })
+    outcome
 }
 
 /// Ends the call of a handler as a panic does that says this: for models whose code runs elsewhere and failed there. Nothing is printed.
@@ -63,22 +47,6 @@ pub fn raise(text: String) -> ! {
 /// Calls the model's code; what it is taken to have said where it panics.
 pub fn or<T>(default: T, call: impl FnOnce() -> T) -> T {
     guarded(call).unwrap_or(default)
-}
-
-/// Makes the process's panic hook pass over panics in guarded calls; all others reach the hook that was there.
-pub(crate) fn install() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let other = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if GUARDED.get() {
-                let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
-                PLACE.set(place.unwrap_or_default());
-            } else {
-                other(info);
-            }
-        }));
-    });
 }
 
 impl Panic {
@@ -92,14 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_what_it_said_and_where() {
-        install();
-        let said = guarded(|| -> u8 { panic!("no {}", 7) }).unwrap_err();
-        assert!(said.starts_with("no 7 (") && said.contains("guard.rs:"), "{said}");
+    fn a_panic_is_what_it_is_taken_for() {
         assert_eq!(guarded(|| 3), Ok(3));
         assert_eq!(or(5, || panic!("x")), 5);
         let nested = guarded(|| or(1, || panic!("inner")) + 1);
         assert_eq!(nested, Ok(2), "a guarded call within another leaves it guarded");
-        assert!(!GUARDED.get());
     }
 }

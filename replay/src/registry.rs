@@ -2,6 +2,9 @@
 //!
 //! A model is a type, so a registry is one as well: [`Models::with`] gives back a registry that knows one model more.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use demi_common::nearest;
 use demi_schemas::summary::ProgramWork;
 use demi_schemas::{Scenario, ScenarioError};
@@ -58,6 +61,11 @@ pub trait Registry {
     /// What processes did so far, where a model is a program that runs as it is.
     fn programs(&self) -> Option<ProgramWork> {
         None
+    }
+
+    /// From now on a model that works longer than for one step looks whether this is set, and gives up then.
+    fn stop_with(&self, stop: &Arc<AtomicBool>) {
+        let _ = stop;
     }
 
     /// Makes the simulator of the model that the scenario names and hands it to the visitor.

@@ -122,7 +122,6 @@ impl<M: Model> Simulator<M> {
     /// # Errors
     /// When a mask of the scenario is no regular expression, or an invariant is no predicate over the model's states.
     pub fn new(model: M, names: Names, scenario: &Scenario) -> Result<Self, ScenarioError> {
-        guard::install();
         let asserted = Asserted::new(scenario)?;
         let masks = Masks::new(model.logs().masks().iter().chain(&scenario.masks))?;
         let sim = Simulator {

@@ -30,7 +30,7 @@ pub struct ChildModel {
     /// The path of a Unix socket on which the model listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
-    /// The command is a program as it is, a Maelstrom node, of which so many run, `n1` and so on; or the names of those that do.
+    /// The command is a program as it is, a Maelstrom node, of which so many run, `n0` and so on; or the names of those that do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<ProgramNodes>,
     /// Largest number of children or connections side by side; the number of cores where absent.
@@ -45,7 +45,7 @@ pub struct ChildModel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a number of nodes, or a list of their names")]
 pub enum ProgramNodes {
-    /// So many: `n1`, `n2`, ...
+    /// So many: `n0`, `n1`, ...
     Count(u32),
     /// By their names.
     Named(Vec<String>),
@@ -57,8 +57,8 @@ impl ProgramNodes {
     pub fn names(&self) -> Vec<String> {
         match self {
             ProgramNodes::Named(names) if !names.is_empty() => names.clone(),
-            ProgramNodes::Named(_) => vec!["n1".to_owned()],
-            ProgramNodes::Count(count) => (1..=(*count).max(1)).map(|n| format!("n{n}")).collect(),
+            ProgramNodes::Named(_) => ProgramNodes::Count(1).names(),
+            ProgramNodes::Count(count) => (0..(*count).max(1)).map(|n| format!("n{n}")).collect(),
         }
     }
 }

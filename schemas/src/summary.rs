@@ -548,6 +548,12 @@ pub struct ProgramWork {
     pub starts: u64,
     /// Processes that were copied from others, without a start.
     pub copies: u64,
+    /// Operations that clients began.
+    #[serde(default)]
+    pub operations: u64,
+    /// How many of them were answered.
+    #[serde(default)]
+    pub answered: u64,
 }
 
 /// What `minimize` writes to `OUT/summary.json`.

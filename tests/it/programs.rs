@@ -129,3 +129,51 @@ fn the_log_of_a_real_run_comes_to_its_shortest_schedule() {
     assert!(text.contains("parts from the log at ") && text.contains("\"type\":\"told\""), "{text}");
     assert!(text.contains("\"type\": \"replicate\"") || text.contains("\"type\":\"replicate\""), "{text}");
 }
+
+#[test]
+fn a_program_that_ends_at_its_start_is_told_so() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("ends.py"), "raise SystemExit(3)").unwrap();
+    let text = format!(
+        "network = \"unordered\"\n[model]\ncommand = [\"python3\", {:?}]\nnodes = 2\n[workload]\nname = \"echo\"\n",
+        path("ends.py")
+    );
+    std::fs::write(path("s.toml"), text).unwrap();
+    let (scenario, found, min) = (path("s.toml"), path("found"), path("min"));
+    let (status, text) = run(&["fuzz", "--scenario", &scenario, "--runs", "1", "--out", &found]);
+    assert!(status == 0 && text.contains("crash: n0, the program ended: exit status: 3"), "{text}");
+    let schedule = format!("{found}/schedule.jsonl");
+    let (status, text) = run(&["minimize", &schedule, "--scenario", &scenario, "--out", &min]);
+    assert!(status != 0 && text.contains("is there before the first step"), "{status}: {text}");
+    assert!(!Path::new(&min).exists(), "nothing is written");
+}
+
+#[test]
+fn a_program_that_answers_nothing_is_told_so() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("silent.py"), "import sys\nfor line in sys.stdin: pass\n").unwrap();
+    let text = format!(
+        "network = \"unordered\"\n[model]\ncommand = [\"python3\", {:?}]\nnodes = 2\n[workload]\nname = \"echo\"\n",
+        path("silent.py")
+    );
+    std::fs::write(path("s.toml"), text).unwrap();
+    let scenario = path("s.toml");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let fuzz =
+        ["fuzz", "--scenario", &scenario, "--runs", "2", "--deliveries", "20", "--out", &path("found")];
+    let output = Command::cargo_bin("demi-lineage").unwrap().current_dir(root).args(fuzz).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("operations was answered, so nothing is known of the program"), "{text}");
+    let (status, text) = run(&["program", "check", "--scenario", &scenario, "--requests", "3"]);
+    assert!(status == 0 && text.contains("no request was answered"), "{status}: {text}");
+}

@@ -105,6 +105,10 @@ impl<R: Registry> Registry for WithChildren<R> {
         self.rest.programs()
     }
 
+    fn stop_with(&self, stop: &Arc<AtomicBool>) {
+        self.rest.stop_with(stop);
+    }
+
     fn in_child(&self, memory: u64) {
         self.memory.store(memory, Ordering::Relaxed);
     }

@@ -147,6 +147,7 @@ pub fn run(args: &ExploreArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outc
     let unfinished = if args.resume { explore_unfinished::read(&args.out, &settings)? } else { Vec::new() };
 
     let stop: StopFlag = minimize::interruptible();
+    models.stop_with(stop.shared());
     let bar = ui.progress();
     let start = Instant::now();
     let mut shown = 0;

@@ -9,7 +9,7 @@ use demi_common::{Kind, owned};
 use demi_minimize::Budget;
 use demi_replay::fuzz::{Found, FuzzError, FuzzOptions, Made, fuzz, healthy};
 use demi_replay::{Model, Registry, Simulator, Visitor};
-use demi_schemas::summary::FuzzSummary;
+use demi_schemas::summary::{FuzzSummary, ProgramWork};
 use demi_schemas::{NetworkRule, Scenario};
 
 use crate::Outcome;
@@ -168,6 +168,7 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     };
 
     let stop = minimize::interruptible();
+    models.stop_with(stop.shared());
     let bar = ui.progress();
     let start = Instant::now();
     let mut made = Made::default();
@@ -209,6 +210,9 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     } else {
         ui.result(&describe(&summary, &args.out));
     }
+    if let (false, Some(work)) = (args.json, &summary.programs) {
+        ui.note(&answered(work));
+    }
     if found.is_none() && stop.is_set() {
         ui.note("interrupted: not all runs were made");
     }
@@ -219,6 +223,17 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         minimize::run_until(task, models, ui, stop)?;
     }
     Ok(args.expect.status(u8::from(found.is_none())))
+}
+
+/// How many operations were answered. Where it is none, nothing is known of the program.
+fn answered(work: &ProgramWork) -> String {
+    let (operations, answered) = (work.operations, work.answered);
+    match answered {
+        0 if operations > 0 => format!(
+            "none of {operations} operations was answered, so nothing is known of the program; try `program check`"
+        ),
+        _ => format!("{answered} of {operations} operations were answered"),
+    }
 }
 
 fn summarize(args: &FuzzArgs, scenario: &Scenario, found: Option<&Found>, made: Made) -> FuzzSummary {

@@ -51,7 +51,9 @@ pub fn on_interrupt(stop: impl Fn() + Send + 'static) {
 /// Runs `minimize`.
 pub fn run(args: MinimizeArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome {
     args.tolerance.apply(models);
-    run_until(args, models, ui, interruptible())
+    let stop = interruptible();
+    models.stop_with(stop.shared());
+    run_until(args, models, ui, stop)
 }
 
 /// Runs `minimize` until somebody asks for the end.

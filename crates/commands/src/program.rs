@@ -193,7 +193,14 @@ fn text(trial: &Trial) -> String {
         trial.start.as_secs_f64() * 1e3,
     );
     for wrong in &trial.wrong {
-        text.push_str(&format!("\nwrong: {}\n", printable(wrong)));
+        let lines: Vec<_> = wrong.lines().map(printable).collect();
+        text.push_str(&format!("\nwrong: {}\n", lines.join("\n       ")));
+    }
+    if let (0, 1..) = trial.answered {
+        text.push_str(
+            "\nno request was answered: the program may wait for other nodes, who are not there in this trial, or may not know the requests of the \
+             workload; `fuzz` says how many operations are answered where all nodes are there\n",
+        );
     }
     text.push_str(if trial.wrong.is_empty() {
         "\nthe program can be scheduled: it came to rest after every step, and two runs were equal"

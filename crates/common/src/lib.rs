@@ -4,6 +4,7 @@
 pub mod durable;
 pub mod hint;
 pub mod owned;
+pub mod panics;
 pub mod path_name;
 pub mod recent;
 pub mod regular;

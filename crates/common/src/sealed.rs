@@ -10,6 +10,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::panics::caught;
 use crate::regular;
 use crate::sums::{Digester, Digests};
 
@@ -18,6 +19,35 @@ pub const STRETCH: usize = 256 << 10;
 
 /// What is said of a file that is not as it was written.
 pub const DAMAGED: &str = "its content is not what was written: the file is damaged";
+
+/// What a reader of data files is asked for. Files that somebody changed, with the digests that belong to them, can make such a reader panic.
+///
+/// # Errors
+/// When it panics.
+pub fn contained<T>(read: impl FnOnce() -> T) -> Result<T, ParquetError> {
+    caught(read).map_err(|said| ParquetError::General(format!("it cannot be read: {said}")))
+}
+
+/// What a reader of data files gives, one after the other; a panic of it is an error, and the end.
+pub struct Contained<I>(Option<I>);
+
+impl<I> From<I> for Contained<I> {
+    fn from(reader: I) -> Self {
+        Contained(Some(reader))
+    }
+}
+
+impl<T, E: From<ParquetError>, I: Iterator<Item = Result<T, E>>> Iterator for Contained<I> {
+    type Item = Result<T, E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let reader = self.0.as_mut()?;
+        contained(|| reader.next()).unwrap_or_else(|error| {
+            self.0 = None;
+            Some(Err(error.into()))
+        })
+    }
+}
 
 /// A file, and the digests of what was written to it, where they are known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

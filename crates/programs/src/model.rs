@@ -107,6 +107,17 @@ pub(crate) struct Shared {
     pub(crate) settled: Mutex<FxHashMap<u128, Settled>>,
 }
 
+/// What a node reads in the end.
+pub(crate) struct FinalRead {
+    /// Who reads, counted after the clients.
+    pub(crate) process: i64,
+    /// Place of the node.
+    pub(crate) node: usize,
+    /// The operation.
+    pub(crate) f: &'static str,
+    pub(crate) value: Value,
+}
+
 impl Shared {
     /// What a node takes when it is sent a message.
     pub(crate) fn input(&self, src: &str, to: usize, depth: u32, body: &str) -> Input {
@@ -350,6 +361,17 @@ impl ProgramModel {
         Arc::new(next)
     }
 
+    /// What every node reads in the end, if that is looked at.
+    pub(crate) fn final_reads(&self, book: &Book, view: &View<'_, State>) -> Vec<FinalRead> {
+        let Some(f) = self.shared.workload.final_read().filter(|f| book.is_quiet(f, OFTEN)) else {
+            return Vec::new();
+        };
+        let read = self.in_the_end(view).unwrap_or_default();
+        let process = |node: usize| (self.shared.clients + node) as i64;
+        let one = |(node, value)| FinalRead { process: process(node), node, f, value };
+        read.into_iter().enumerate().map(one).collect()
+    }
+
     /// What the property says of a history, with what is there in the end if that is looked at.
     fn judged(&self, book: &Book, view: &View<'_, State>) -> Vec<String> {
         let workload = &self.shared.workload;
@@ -357,13 +379,8 @@ impl ProgramModel {
             return vec![format!("{}/protocol: {broken}", workload.name())];
         }
         let mut history = History::of(book);
-        if let Some(f) = workload.final_read()
-            && book.is_quiet(f, OFTEN)
-            && let Some(read) = self.in_the_end(view)
-        {
-            for (node, value) in read.into_iter().enumerate() {
-                history.push_final(node as i64 + 1, f, Value::Null, value);
-            }
+        for read in self.final_reads(book, view) {
+            history.push_final(read.process, read.f, Value::Null, read.value);
         }
         let mut broken: Vec<String> = workload
             .check(&history)
@@ -399,6 +416,10 @@ impl ProgramModel {
         let known = self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let settled = known.unwrap_or_else(|| {
             let settled = settle(&self.shared, &locals, &services);
+            if self.shared.nodes.is_stopped() {
+                // It says nothing of the program.
+                return settled;
+            }
             let mut all = self.shared.settled.lock().unwrap_or_else(PoisonError::into_inner);
             all.entry(key).or_insert(settled).clone()
         });
@@ -415,6 +436,7 @@ impl ProgramModel {
         // Each client talks to one node, unless the operation says to which.
         let named = operation.to.as_deref().and_then(|name| self.find(name)).and_then(|to| self.node(to));
         book.invoke(process, operation);
+        self.shared.nodes.count_operation();
         let to = self.shared.actors[named.unwrap_or(usize::from(process) % self.shared.count)];
         ctx.send(to, Msg::Body(body.to_string().into()));
         Some(book)
@@ -435,6 +457,7 @@ impl ProgramModel {
         if body.get("in_reply_to").and_then(Value::as_u64) != Some(open.id) {
             return None;
         }
+        self.shared.nodes.count_answer();
         let outcome = self.shared.workload.outcome(open, &body);
         let mut book = book.clone();
         match outcome {

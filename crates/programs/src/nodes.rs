@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -236,6 +236,9 @@ pub struct Nodes {
     asked: AtomicU64,
     executed: AtomicU64,
     new: AtomicU64,
+    operations: AtomicU64,
+    answered: AtomicU64,
+    stop: Arc<AtomicBool>,
 }
 
 /// How much work was done.
@@ -251,6 +254,10 @@ pub struct Work {
     pub starts: u64,
     /// Processes that were copied from others.
     pub copies: u64,
+    /// Operations that clients began.
+    pub operations: u64,
+    /// How many of them were answered.
+    pub answered: u64,
 }
 
 impl std::ops::Add for Work {
@@ -263,6 +270,8 @@ impl std::ops::Add for Work {
             executed: self.executed + other.executed,
             starts: self.starts + other.starts,
             copies: self.copies + other.copies,
+            operations: self.operations + other.operations,
+            answered: self.answered + other.answered,
         }
     }
 }
@@ -284,7 +293,21 @@ impl Nodes {
             asked: AtomicU64::new(0),
             executed: AtomicU64::new(0),
             new: AtomicU64::new(0),
+            operations: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            stop: Arc::default(),
         }
+    }
+
+    /// Work that takes longer than a step ends early once this is set.
+    #[must_use]
+    pub fn until(self, stop: Arc<AtomicBool>) -> Nodes {
+        Nodes { stop, ..self }
+    }
+
+    /// Whether nobody waits for long work any more.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Why the program cannot be run, once that is known.
@@ -303,7 +326,19 @@ impl Nodes {
             executed: read(&self.executed),
             starts: self.spares.starts(),
             copies: self.places.copies(),
+            operations: read(&self.operations),
+            answered: read(&self.answered),
         }
+    }
+
+    /// A client began an operation.
+    pub(crate) fn count_operation(&self) {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A client was answered.
+    pub(crate) fn count_answer(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What a node does with the next input. Nothing when the program cannot be run; [`Nodes::fault`] says why.

@@ -1,6 +1,7 @@
 //! The registry in which every scenario that runs a program as it is finds its model.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,12 +25,14 @@ pub struct WithPrograms<R> {
     rest: R,
     /// By how they are started: one program has one memory, however often a command looks at it.
     nodes: Mutex<Vec<(String, Arc<Nodes>)>>,
+    /// Set once nobody waits for long work any more.
+    stop: Mutex<Arc<AtomicBool>>,
 }
 
 impl<R> WithPrograms<R> {
     /// Around another registry.
     pub fn new(rest: R) -> Self {
-        WithPrograms { rest, nodes: Mutex::default() }
+        WithPrograms { rest, nodes: Mutex::default(), stop: Mutex::default() }
     }
 
     /// The nodes that are started like this, with everything that they answered before.
@@ -39,7 +42,8 @@ impl<R> WithPrograms<R> {
         if let Some((_, nodes)) = all.iter().find(|(known, _)| *known == key) {
             return Arc::clone(nodes);
         }
-        let nodes = Arc::new(Nodes::new(launches));
+        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let nodes = Arc::new(Nodes::new(launches).until(stop));
         all.push((key, Arc::clone(&nodes)));
         nodes
     }
@@ -93,7 +97,7 @@ fn disk(scenario: &Scenario) -> Result<DiskLeft, String> {
 
 /// The names of the nodes.
 fn node_names(spec: &ChildModel) -> Result<Vec<String>, String> {
-    let names = spec.nodes.as_ref().map_or_else(|| vec!["n1".to_owned()], ProgramNodes::names);
+    let names = spec.nodes.as_ref().unwrap_or(&ProgramNodes::Count(1)).names();
     distinct(&names)?;
     Ok(names)
 }
@@ -261,7 +265,14 @@ impl<R: Registry> Registry for WithPrograms<R> {
             executed: done.executed,
             starts: done.starts,
             copies: done.copies,
+            operations: done.operations,
+            answered: done.answered,
         })
+    }
+
+    fn stop_with(&self, stop: &Arc<AtomicBool>) {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone_from(stop);
+        self.rest.stop_with(stop);
     }
 
     fn tolerate(&self) {

@@ -164,7 +164,7 @@ impl Settling<'_> {
     fn step(&mut self, node: usize, input: Input) -> Option<()> {
         self.steps += 1;
         let local = self.shared.nodes.step(node, Some(&self.locals[node]), input)?;
-        if local.answer().ended.is_some() || self.steps > STEPS {
+        if local.answer().ended.is_some() || self.steps > STEPS || self.shared.nodes.is_stopped() {
             return None;
         }
         let name = self.shared.names[node].clone();

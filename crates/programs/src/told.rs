@@ -8,9 +8,10 @@ use demi_replay::replay::{ReplayOptions, watched};
 use demi_replay::{Model, Names, Simulator};
 use demi_schemas::{Scenario, Schedule};
 use rustc_hash::FxHashMap;
+use serde_json::json;
 
 use crate::book::Book;
-use crate::model::{ProgramModel, State};
+use crate::model::{FinalRead, ProgramModel, State};
 use crate::nodes::{Input, Local, Nodes};
 use crate::registry::{launches, model};
 
@@ -31,6 +32,7 @@ pub struct Told {
     taken: Vec<Taken>,
     nodes: Vec<String>,
     book: Arc<Book>,
+    finals: Vec<FinalRead>,
 }
 
 impl Told {
@@ -51,7 +53,14 @@ impl Told {
         let actors: Vec<_> = nodes.iter().filter_map(|name| simulator.names().find(name)).collect();
         let clients = simulator.model().actors().get(nodes.len()).copied();
         let mut seen: FxHashMap<usize, u128> = FxHashMap::default();
-        let mut told = Told { command, taken: Vec::new(), nodes: nodes.clone(), book: Arc::default() };
+        let mut told = Told {
+            command,
+            taken: Vec::new(),
+            nodes: nodes.clone(),
+            book: Arc::default(),
+            finals: Vec::new(),
+        };
+        let mut last = simulator.empty_world();
         let options = ReplayOptions { rule: scenario.network, strict: true, interval: 1 };
         let mut take = |sim: &Simulator<ProgramModel>, world: &demi_replay::World<ProgramModel>| {
             let view = sim.view(world);
@@ -65,21 +74,29 @@ impl Told {
             if let Some(State::Clients(book)) = clients.and_then(|client| view.state(client)) {
                 told.book = Arc::clone(book);
             }
+            last = world.clone();
         };
         let before = simulator.empty_world();
         take(&simulator, &before);
         watched(&mut simulator, schedule, &options, &mut |_, _, sim, world| take(sim, world))
             .map_err(|error| error.to_string())?;
+        told.finals = simulator.model().final_reads(&told.book, &simulator.view(&last));
         match processes.fault() {
             Some(fault) => Err(fault.to_string()),
             None => Ok(told),
         }
     }
 
-    /// The history of its clients, a line of JSON for each event.
+    /// The history of its clients, a line of JSON for each event, and what every node reads in the end, if that is looked at.
     #[must_use]
     pub fn history(&self) -> String {
-        self.book.to_lines().iter().map(|line| format!("{line}\n")).collect()
+        let mut lines = self.book.to_lines();
+        for FinalRead { process, node, f, value } in &self.finals {
+            let node = &self.nodes[*node];
+            lines.push(json!({ "process": process, "type": "invoke", "f": f, "value": null, "final": true, "node": node }));
+            lines.push(json!({ "process": process, "type": "ok", "f": f, "value": value, "final": true, "node": node }));
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
     /// A script for a shell that starts every node and feeds it its lines, in the order of the schedule.

@@ -1,18 +1,18 @@
 //! A number that tells whether two records say the same.
 
-use std::collections::BTreeMap;
-
 use demi_schemas::event::{VectorClock, is_clock_seq};
 use demi_schemas::{EventRecord, Via};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::structured::{Part, put};
+
 /// The attributes of a row that keep what a logger wrote as `source` and `offset`, which are no part of the content.
 pub const FOUND: [&str; 2] = ["logged_source", "logged_offset"];
 
 /// What a record says, wherever it is read from.
-pub struct Content<'a> {
+pub struct Content<'a, P> {
     /// Who did it.
     pub actor: &'a str,
     /// Which incarnation of the actor.
@@ -30,15 +30,15 @@ pub struct Content<'a> {
     /// What is known of the timer.
     pub timer: Option<&'a Value>,
     /// The content as structure.
-    pub fields: Option<&'a Value>,
+    pub fields: Option<P>,
     /// Variables of the actor.
-    pub state: Option<&'a Value>,
+    pub state: Option<P>,
     /// Wall-clock time.
     pub time: Option<&'a Value>,
     /// Counts of events by actor.
     pub vector_clock: Option<&'a VectorClock>,
-    /// All other fields.
-    pub attrs: &'a BTreeMap<String, Value>,
+    /// All other fields, by name.
+    pub attrs: &'a [(&'a str, P)],
 }
 
 /// xxh3-64 of a record's content without `system`, `source`, `offset` and `line`.
@@ -51,6 +51,9 @@ pub fn record_digest(record: &EventRecord) -> u64 {
     Digester::default().record(record)
 }
 
+/// Bytes of a buffer that are kept for the next record.
+const KEPT: usize = 1 << 16;
+
 /// Makes digests of records, one after the other.
 #[derive(Default)]
 pub struct Digester {
@@ -59,23 +62,17 @@ pub struct Digester {
     plain: bool,
 }
 
-/// Levels within each other in a structured value that are read back: half of what the JSON reader takes.
-const DEEP: u32 = 64;
-
 impl Digester {
     /// [`record_digest`].
     pub fn record(&mut self, record: &EventRecord) -> u64 {
-        self.of_record(record, Digester::content)
+        self.told(record).0
     }
 
     /// [`Digester::content_told`] of a record.
     pub fn told(&mut self, record: &EventRecord) -> (u64, bool) {
-        self.of_record(record, Digester::content_told)
-    }
-
-    fn of_record<T>(&mut self, record: &EventRecord, of: impl FnOnce(&mut Self, &Content<'_>) -> T) -> T {
         let timer = record.timer.as_ref().map(|timer| serde_json::to_value(timer).unwrap_or(Value::Null));
-        let content = Content {
+        let attrs: Vec<_> = record.attrs.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        self.content_told(&Content {
             actor: &record.actor,
             incarnation: record.incarnation,
             seq: record.seq,
@@ -95,33 +92,34 @@ impl Digester {
             state: record.state.as_ref(),
             time: record.time.as_ref(),
             vector_clock: record.vector_clock.as_ref(),
-            attrs: &record.attrs,
-        };
-        of(self, &content)
+            attrs: &attrs,
+        })
     }
 
     /// The digest of a content, and whether it is told by the row in a table, which has structured values as JSON text
     /// and other fields for where the record was found.
-    pub fn content_told(&mut self, content: &Content<'_>) -> (u64, bool) {
+    pub fn content_told<P: Part>(&mut self, content: &Content<'_, P>) -> (u64, bool) {
         let digest = self.content(content);
         // A text that is JSON too stands in the row as the value that it is not.
         let time = match content.time {
             Some(Value::String(text)) => serde_json::from_str::<IgnoredAny>(text).is_err(),
             _ => true,
         };
-        let moved = FOUND.iter().any(|name| content.attrs.contains_key(*name));
+        let moved = content.attrs.iter().any(|(name, _)| FOUND.contains(name));
         (digest, self.plain && time && !moved)
     }
 
     /// The digest of a content.
-    pub fn content(&mut self, content: &Content<'_>) -> u64 {
+    pub fn content<P: Part>(&mut self, content: &Content<'_, P>) -> u64 {
         self.buffer.clear();
+        self.buffer.shrink_to(KEPT);
         self.plain = true;
         self.put(1, content.actor.as_bytes());
         self.put(2, &content.incarnation.to_le_bytes());
         self.put(4, content.kind.as_bytes());
         if is_clock_seq(content.seq) {
-            if let Some(Value::String(key)) = content.attrs.get("key") {
+            let key = content.attrs.iter().find(|(name, _)| *name == "key");
+            if let Some(key) = key.and_then(|(_, key)| key.text()) {
                 self.put(0, key.as_bytes());
                 return xxh3_64(&self.buffer);
             }
@@ -139,56 +137,28 @@ impl Digester {
         if let Some(external) = content.external {
             self.put(12, &[u8::from(external)]);
         }
-        let values = [(13, content.timer), (14, content.fields), (15, content.state), (16, content.time)];
-        for (tag, value) in values {
-            if let Some(value) = value {
-                self.value(tag, value, 0);
-            }
-        }
+        self.value(13, content.timer);
+        self.value(14, content.fields);
+        self.value(15, content.state);
+        self.value(16, content.time);
         for (name, count) in content.vector_clock.into_iter().flatten() {
             self.put(22, name.as_bytes());
             self.put(23, &count.to_le_bytes());
         }
         for (name, value) in content.attrs {
             self.put(17, name.as_bytes());
-            self.value(18, value, 0);
+            self.value(18, Some(*value));
         }
         xxh3_64(&self.buffer)
     }
 
-    /// Tag, length, bytes: no two different records write the same.
     fn put(&mut self, tag: u8, bytes: &[u8]) {
-        self.buffer.push(tag);
-        self.buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.buffer.extend_from_slice(bytes);
+        put(&mut self.buffer, tag, bytes);
     }
 
-    fn value(&mut self, tag: u8, value: &Value, depth: u32) {
-        match value {
-            Value::Null => self.put(tag, b"n"),
-            Value::Bool(yes) => self.put(tag, if *yes { b"t" } else { b"f" }),
-            Value::Number(number) => self.put(tag, format!("#{number}").as_bytes()),
-            Value::String(text) => {
-                self.buffer.push(b'"');
-                self.put(tag, text.as_bytes());
-            }
-            Value::Array(items) => {
-                self.plain &= depth < DEEP;
-                self.put(tag, format!("[{}", items.len()).as_bytes());
-                items.iter().for_each(|item| self.value(19, item, depth + 1));
-            }
-            Value::Object(map) => {
-                self.plain &= depth < DEEP;
-                self.put(tag, format!("{{{}", map.len()).as_bytes());
-                let mut entries: Vec<_> = map.iter().collect();
-                entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
-                for (name, value) in entries {
-                    // Names that mean something to the JSON reader.
-                    self.plain &= !name.starts_with("$serde_json");
-                    self.put(20, name.as_bytes());
-                    self.value(21, value, depth + 1);
-                }
-            }
+    fn value(&mut self, tag: u8, value: Option<impl Part>) {
+        if let Some(value) = value {
+            self.plain &= value.put(tag, &mut self.buffer);
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod otlp;
 pub mod read;
 mod redact;
 pub mod secret_file;
+pub mod structured;
 pub mod time;
 
 pub use digest::record_digest;

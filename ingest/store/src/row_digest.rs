@@ -3,7 +3,6 @@
 //! A digest takes eight bytes that nothing compresses, and is asked for where a sequence number comes a second time. So it is kept only
 //! where the row does not tell it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
@@ -11,6 +10,7 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, BooleanArray, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use demi_formats::digest::{Content, Digester, FOUND};
+use demi_formats::structured::Values;
 use demi_schemas::event::VectorClock;
 use parquet::errors::ParquetError;
 use serde::de::DeserializeOwned;
@@ -100,14 +100,18 @@ impl<'a> RowDigests<'a> {
 
     fn told(&self, row: usize, digester: &mut Digester) -> Result<u64, serde_json::Error> {
         let (actor, incarnation) = self.key(row);
-        let value = |column| self.json::<Value>(column, row);
-        let (timer, fields, state) = (value(12)?, value(13)?, value(14)?);
+        let mut values = Values::default();
+        let timer: Option<Value> = self.json(12, row)?;
+        let mut value = |column| self.text(column, row).map(|json| values.read(json)).transpose();
+        let (fields, state) = (value(13)?, value(14)?);
         // What is no JSON was a text.
         let time = self.text(15, row);
         let time = time.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
         let vector_clock: Option<VectorClock> = self.json(16, row)?;
-        let mut attrs: BTreeMap<String, Value> = self.json(17, row)?.unwrap_or_default();
-        FOUND.iter().for_each(|name| drop(attrs.remove(*name)));
+        let attrs = self.text(17, row).map(|json| values.read_entries(json)).transpose()?.unwrap_or_default();
+        let part = |value| values.part(value);
+        let attrs: Vec<_> = attrs.iter().map(|(name, attr)| (name.as_str(), part(attr))).collect();
+        let attrs: Vec<_> = attrs.into_iter().filter(|(name, _)| !FOUND.contains(name)).collect();
         Ok(digester.content(&Content {
             actor,
             incarnation,
@@ -117,8 +121,8 @@ impl<'a> RowDigests<'a> {
             via: self.text(10, row),
             external: self.external.is_valid(row).then(|| self.external.value(row)),
             timer: timer.as_ref(),
-            fields: fields.as_ref(),
-            state: state.as_ref(),
+            fields: fields.as_ref().map(part),
+            state: state.as_ref().map(part),
             time: time.as_ref(),
             vector_clock: vector_clock.as_ref(),
             attrs: &attrs,

@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
-use demi_common::sealed::{SealedFile, VerifiedFile};
+use demi_common::sealed::{Contained, SealedFile, VerifiedFile, contained};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
@@ -22,7 +22,7 @@ pub fn scan(
     for file in files {
         let failed = failure(file);
         let reader = open(file, &names).map_err(&failed)?;
-        for batch in reader {
+        for batch in Contained::from(reader) {
             let batch = batch.map_err(|e| failed(e.into()))?;
             each(&arrange(&batch, columns)?)?;
         }
@@ -37,7 +37,8 @@ pub fn whole(
 ) -> Result<(), StoreError> {
     let failed = failure(file);
     let builder = builder(file).map_err(&failed)?;
-    for batch in builder.with_batch_size(ROWS).build().map_err(&failed)? {
+    let reader = contained(|| builder.with_batch_size(ROWS).build()).flatten().map_err(&failed)?;
+    for batch in Contained::from(reader) {
         each(&batch.map_err(|e| failed(e.into()))?)?;
     }
     Ok(())
@@ -56,13 +57,14 @@ fn failure(file: &SealedFile) -> impl Fn(ParquetError) -> StoreError {
 
 /// Opens a file of the store, whose content is compared with its digests as it is read.
 pub fn builder(file: &SealedFile) -> Result<ParquetRecordBatchReaderBuilder<VerifiedFile>, ParquetError> {
-    ParquetRecordBatchReaderBuilder::try_new(file.open()?)
+    let file = file.open()?;
+    contained(|| ParquetRecordBatchReaderBuilder::try_new(file)).flatten()
 }
 
 fn open(file: &SealedFile, names: &[&str]) -> Result<ParquetRecordBatchReader, ParquetError> {
     let builder = builder(file)?;
     let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
-    builder.with_projection(mask).with_batch_size(ROWS).build()
+    contained(|| builder.with_projection(mask).with_batch_size(ROWS).build()).flatten()
 }
 
 fn arrange(batch: &RecordBatch, columns: &[(&str, DataType)]) -> Result<RecordBatch, StoreError> {

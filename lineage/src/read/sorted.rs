@@ -3,7 +3,6 @@
 use arrow_array::RecordBatch;
 use demi_common::sealed::SealedFile;
 use demi_schemas::event::is_clock_seq;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::columns;
@@ -11,7 +10,7 @@ use super::events::Events;
 use super::intern::NONE;
 use super::placement::Placement;
 use super::records::{ColumnFiller, KEYS, Loaded, NEEDED, in_file};
-use super::source::{BATCH_ROWS, Source, chosen_batches, columns_of, record_schema, rows_of};
+use super::source::{BATCH_ROWS, Source, builder, chosen_batches, columns_of, record_schema, rows_of};
 use crate::error::LineageError;
 
 /// A name of an event: actor, incarnation and sequence number.
@@ -75,8 +74,7 @@ fn look(files: &[SealedFile]) -> Result<Option<OrderedFiles>, LineageError> {
     let (mut sorted, mut file_rows) = (Vec::with_capacity(files.len()), Vec::with_capacity(files.len()));
     for (number, file) in files.iter().enumerate() {
         let opened = file.open().map_err(LineageError::io(file.path()))?;
-        let builder =
-            ParquetRecordBatchReaderBuilder::try_new(opened).map_err(LineageError::table(file.path()))?;
+        let builder = builder(opened).map_err(LineageError::table(file.path()))?;
         if !says_so(builder.metadata()) {
             return Ok(None);
         }

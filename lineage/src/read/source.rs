@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
-use demi_common::sealed::SealedFile;
+use demi_common::sealed::{Contained, SealedFile, VerifiedFile, contained};
 use demi_schemas::tables;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::errors::ParquetError;
 use parquet::file::properties::DEFAULT_DATA_PAGE_ROW_COUNT_LIMIT;
 use parquet::file::reader::Length;
 
@@ -41,6 +42,13 @@ pub(crate) fn beside(path: &Path) -> Result<SealedFile, LineageError> {
     SealedFile::beside(path).map_err(LineageError::io(path))
 }
 
+/// Begins to read a file.
+pub(crate) fn builder(
+    file: VerifiedFile,
+) -> Result<ParquetRecordBatchReaderBuilder<VerifiedFile>, ParquetError> {
+    contained(|| ParquetRecordBatchReaderBuilder::try_new(file)).flatten()
+}
+
 /// Bytes that the beginning of a page takes at least: its kind, two lengths, the number of its values and how they are encoded.
 const PAGE_BYTES: u64 = 10;
 
@@ -52,7 +60,7 @@ pub(crate) fn rows_of(file: &SealedFile) -> Result<u32, LineageError> {
     let path = file.path();
     let opened = file.open().map_err(LineageError::io(path))?;
     let bytes = opened.len();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(LineageError::table(path))?;
+    let reader = builder(opened).map_err(LineageError::table(path))?;
     let rows = reader.metadata().file_metadata().num_rows();
     let columns = reader.parquet_schema().num_columns() as u64;
     let least = |rows: u32| u64::from(rows) / DEFAULT_DATA_PAGE_ROW_COUNT_LIMIT as u64 * columns * PAGE_BYTES;
@@ -68,7 +76,7 @@ pub(crate) fn always_null(files: &[SealedFile], wanted: &SchemaRef) -> Result<Ve
     for file in files {
         let path = file.path();
         let opened = file.open().map_err(LineageError::io(path))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(LineageError::table(path))?;
+        let builder = builder(opened).map_err(LineageError::table(path))?;
         for group in builder.metadata().row_groups() {
             for (null, field) in null.iter_mut().zip(wanted.fields()).filter(|(null, _)| **null) {
                 let mut columns = group.columns().iter();
@@ -118,7 +126,7 @@ pub(crate) fn chosen_batches(
 pub(crate) struct Source {
     path: PathBuf,
     wanted: SchemaRef,
-    reader: ParquetRecordBatchReader,
+    reader: Contained<ParquetRecordBatchReader>,
 }
 
 impl Source {
@@ -141,7 +149,7 @@ impl Source {
     ) -> Result<Source, LineageError> {
         let path = file.path();
         let file = file.open().map_err(LineageError::io(path))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(LineageError::table(path))?;
+        let builder = builder(file).map_err(LineageError::table(path))?;
         let names = wanted.fields().iter().map(|f| f.name().as_str());
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);
         let total = builder.metadata().file_metadata().num_rows() as usize;
@@ -153,8 +161,8 @@ impl Source {
             let ranges = chosen.into_iter().map(|r| r.start as usize..r.end as usize);
             builder = builder.with_row_selection(RowSelection::from_consecutive_ranges(ranges, total));
         }
-        let reader = builder.build().map_err(LineageError::table(path))?;
-        Ok(Source { path: path.to_owned(), wanted: wanted.clone(), reader })
+        let reader = contained(|| builder.build()).flatten().map_err(LineageError::table(path))?;
+        Ok(Source { path: path.to_owned(), wanted: wanted.clone(), reader: reader.into() })
     }
 
     fn conform(&self, batch: &RecordBatch) -> Result<RecordBatch, LineageError> {

@@ -64,6 +64,12 @@ impl StopFlag {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// What is set once somebody asked.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<AtomicBool> {
+        &self.0
+    }
+
     /// Whether somebody asked.
     #[must_use]
     pub fn is_set(&self) -> bool {

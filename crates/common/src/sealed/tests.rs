@@ -71,3 +71,12 @@ fn each_change_is_refused_where_it_is_read() {
     std::fs::remove_file(folder.path().join("a.sum")).unwrap();
     SealedFile::beside(&path).unwrap().verify().unwrap();
 }
+
+#[test]
+fn a_reader_that_panics_is_an_error_and_the_end() {
+    let rows = (0..5).map(|n| if n < 2 { Ok::<_, ParquetError>(n) } else { std::panic::panic_any("page") });
+    let mut rows = Contained::from(rows);
+    assert_eq!((rows.next().unwrap().unwrap(), rows.next().unwrap().unwrap()), (0, 1));
+    assert!(rows.next().unwrap().unwrap_err().to_string().contains("it cannot be read: page"));
+    assert!(rows.next().is_none());
+}

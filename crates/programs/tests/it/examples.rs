@@ -70,9 +70,26 @@ fn a_schedule_is_a_history_and_a_script() {
     };
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("n1 reads  {\"id\":0,\"src\":\"c0\""), "{text} {errors}");
+    assert!(text.contains("n0 reads  {\"id\":0,\"src\":\"c0\""), "{text} {errors}");
     assert!(text.contains("n2 reads  ") && text.contains("init_ok"), "{text} {errors}");
-    assert!(text.contains("n1 writes ") && errors.is_empty(), "{text} {errors}");
+    assert!(text.contains("n0 writes ") && errors.is_empty(), "{text} {errors}");
+}
+
+/// What was read in the end stands in the history, so that it breaks alone what the run broke.
+#[test]
+fn what_is_read_in_the_end_is_part_of_the_history() {
+    let Some((scenario, found)) = violation("lines_set.toml") else { return };
+    let text = Told::of(&scenario, &found.schedule).unwrap().history();
+    assert_eq!(
+        text.matches("\"final\":true").count(),
+        2 * scenario.model.child().unwrap().nodes.as_ref().unwrap().names().len()
+    );
+    let workload = Workload::new(scenario.workload.as_ref().unwrap()).unwrap();
+    let broken = workload.check(&History::parse(&text).unwrap());
+    assert_eq!(broken[0].name, "an element is lost", "{text}");
+    let asked: String =
+        text.lines().filter(|line| !line.contains("\"final\"")).map(|line| format!("{line}\n")).collect();
+    assert!(workload.check(&History::parse(&asked).unwrap()).is_empty(), "only the end tells");
 }
 
 /// A violating run of a seed, with the states of all actors.

@@ -1,6 +1,8 @@
 //! Programs that keep to their workload and programs that do not, run by random schedules.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use demi_programs::WithPrograms;
 use demi_replay::fuzz::{FuzzOptions, fuzz};
@@ -280,6 +282,22 @@ fn a_set_that_is_told_once_loses_what_the_network_loses() {
     assert_eq!(found(&broadcast(false), "broadcast", "fifo-loss", "", (40, 40)), lost);
     assert_eq!(found(&broadcast(true), "broadcast", "fifo-loss", "settle_seconds = 2", (4, 40)), None);
     assert_eq!(found(&broadcast(false), "broadcast", "unordered", "", (4, 40)), None, "late is not lost");
+}
+
+#[test]
+fn who_does_not_wait_for_the_end_is_told_nothing_of_it() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = scenario(folder.path(), &broadcast(false), "broadcast", "fifo-loss", "");
+    let search = || Search { scenario: &scenario, seed: 1, runs: 40, deliveries: 40 };
+    let registry = WithPrograms::new(NoModels);
+    registry.stop_with(&Arc::new(AtomicBool::new(true)));
+    assert_eq!(registry.visit(&scenario, search()).unwrap(), None);
+    let done = registry.programs().unwrap();
+    assert!(0 < done.answered && done.answered <= done.operations, "{done:?}");
+    assert!(WithPrograms::new(NoModels).visit(&scenario, search()).unwrap().is_some(), "the end tells");
 }
 
 #[test]

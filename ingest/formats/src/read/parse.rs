@@ -122,6 +122,8 @@ impl Parser {
         }
         let more = record.more();
         let timer = more.timer.as_ref().map(|timer| serde_json::to_value(timer).unwrap_or(Value::Null));
+        let value = |value| anew.values().part(value);
+        let attrs: Vec<_> = more.attrs.iter().map(|(name, attr)| (name.as_str(), value(attr))).collect();
         let (digest, told) = self.digester.content_told(&Content {
             actor,
             incarnation: record.incarnation,
@@ -131,11 +133,11 @@ impl Parser {
             via: record.via.map(Via::as_str),
             external: record.external,
             timer: timer.as_ref(),
-            fields: more.fields.as_ref(),
-            state: more.state.as_ref(),
+            fields: more.fields.as_ref().map(value),
+            state: more.state.as_ref().map(value),
             time: record.time.as_ref(),
             vector_clock: more.vector_clock.as_ref(),
-            attrs: &more.attrs,
+            attrs: &attrs,
         });
         let (time, values) = record.write(anew)?;
         Some(PlainRow {

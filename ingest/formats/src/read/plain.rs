@@ -10,8 +10,9 @@ use std::ops::Range;
 use demi_schemas::event::{TimerInfo, VectorClock, sparse_seq};
 use demi_schemas::{Kind, Via};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
+use crate::structured::{Part, Structured, Values};
 use crate::time::Stamp;
 
 /// Levels within each other in a value: fewer than the JSON reader takes, which counts those around the value too.
@@ -69,6 +70,8 @@ impl LineTexts {
 #[derive(Debug, Default)]
 pub struct Anew {
     texts: String,
+    /// The values of the record that is read.
+    values: Values,
     /// Room for a JSON text.
     room: Vec<u8>,
 }
@@ -107,10 +110,46 @@ impl Anew {
         room.clear();
         serde_json::to_writer(&mut room, value).ok()?;
         let written = self.write(std::str::from_utf8(&room).ok()?);
+        room.clear();
+        room.shrink_to(KEPT);
         self.room = room;
         written
     }
+
+    /// Writes a value that was read.
+    fn write_value(&mut self, value: Option<&Structured>) -> Option<Text> {
+        let Some(value) = value else { return Some(Text::NONE) };
+        let json = self.values.json(value);
+        let place = Text::at(self.texts.len(), json.len())?;
+        self.texts.push_str(json);
+        Some(Text { start: place.start | ANEW, ..place })
+    }
+
+    /// Writes values that were read as an object, if there are any.
+    fn write_values(&mut self, values: &BTreeMap<String, Structured>) -> Option<Text> {
+        if values.is_empty() {
+            return Some(Text::NONE);
+        }
+        let begin = self.texts.len();
+        for (name, value) in values {
+            self.texts.push(if self.texts.len() == begin { '{' } else { ',' });
+            self.texts.push_str(&serde_json::to_string(name).ok()?);
+            self.texts.push(':');
+            self.texts.push_str(self.values.json(value));
+        }
+        self.texts.push('}');
+        let place = Text::at(begin, self.texts.len() - begin)?;
+        Some(Text { start: place.start | ANEW, ..place })
+    }
+
+    /// What the values of the record that was read last say.
+    pub(super) fn values(&self) -> &Values {
+        &self.values
+    }
 }
+
+/// Bytes of a room that are kept for the next record.
+const KEPT: usize = 1 << 16;
 
 impl Text {
     fn at(start: usize, length: usize) -> Option<Text> {
@@ -185,10 +224,10 @@ pub(super) struct PlainRecord {
 #[derive(Debug, Default)]
 pub(super) struct More {
     pub(super) timer: Option<TimerInfo>,
-    pub(super) fields: Option<Value>,
-    pub(super) state: Option<Value>,
+    pub(super) fields: Option<Structured>,
+    pub(super) state: Option<Structured>,
     pub(super) vector_clock: Option<VectorClock>,
-    pub(super) attrs: BTreeMap<String, Value>,
+    pub(super) attrs: BTreeMap<String, Structured>,
 }
 
 static NO_MORE: More =
@@ -209,6 +248,7 @@ impl Seen {
 impl PlainRecord {
     /// Reads the line at `raw` in `lines`; `None` where it is not plain, or breaks a rule about the fields.
     pub(super) fn read(lines: &str, raw: Range<usize>, anew: &mut Anew) -> Option<PlainRecord> {
+        anew.values.clear();
         let lines = lines.get(..raw.end)?;
         let mut scan = Scan { lines, bytes: lines.as_bytes(), at: raw.start };
         let mut record = PlainRecord {
@@ -243,7 +283,7 @@ impl PlainRecord {
         }
         scan.space();
         (scan.at == lines.len()).then_some(())?;
-        record.is_right().then_some(record)
+        record.is_right(&anew.values).then_some(record)
     }
 
     fn field(&mut self, name: &str, seen: &mut Seen, scan: &mut Scan<'_>, anew: &mut Anew) -> Option<()> {
@@ -286,7 +326,8 @@ impl PlainRecord {
                     let text = anew.get(scan.lines, self.time_text)?;
                     self.time = Some(Value::String(text.to_owned()));
                 } else {
-                    self.time = scan.read()?;
+                    let number: Option<Number> = serde_json::from_str(scan.value()?).ok()?;
+                    self.time = number.map(Value::Number);
                 }
                 return Some(());
             }
@@ -311,12 +352,12 @@ impl PlainRecord {
             }
             b"fields" => {
                 seen.first(15)?;
-                self.more.get_or_insert_default().fields = scan.read()?;
+                self.more.get_or_insert_default().fields = scan.structured(anew)?;
                 return Some(());
             }
             b"state" => {
                 seen.first(16)?;
-                self.more.get_or_insert_default().state = scan.read()?;
+                self.more.get_or_insert_default().state = scan.structured(anew)?;
                 return Some(());
             }
             b"vector_clock" => {
@@ -327,7 +368,8 @@ impl PlainRecord {
             // They are moved elsewhere.
             b"source" | b"offset" => return None,
             _ => {
-                self.more.get_or_insert_default().attrs.insert(name.to_owned(), scan.read()?);
+                let attrs = &mut self.more.get_or_insert_default().attrs;
+                attrs.insert(name.to_owned(), anew.values.read(scan.value()?).ok()?);
                 return Some(());
             }
         };
@@ -337,8 +379,9 @@ impl PlainRecord {
     }
 
     /// Whether the record has what it must have and breaks no rule.
-    fn is_right(&mut self) -> bool {
-        if self.seq > 0 && self.more().attrs.get("gaps").is_some_and(|gaps| gaps == "normal") {
+    fn is_right(&mut self, values: &Values) -> bool {
+        let gaps = self.more().attrs.get("gaps");
+        if self.seq > 0 && gaps.is_some_and(|gaps| values.part(gaps).text() == Some("normal")) {
             self.seq = sparse_seq(self.seq);
         }
         let named = self.actor.is_there() && self.actor.length > 0;
@@ -371,10 +414,10 @@ impl PlainRecord {
         };
         let values = [
             anew.write_json(timer.as_ref())?,
-            anew.write_json(fields.as_ref())?,
-            anew.write_json(state.as_ref())?,
+            anew.write_value(fields.as_ref())?,
+            anew.write_value(state.as_ref())?,
             anew.write_json(vector_clock.as_ref())?,
-            anew.write_json(Some(attrs).filter(|attrs| !attrs.is_empty()))?,
+            anew.write_values(attrs)?,
         ];
         Some((time, Some(Box::new(values))))
     }
@@ -428,6 +471,14 @@ impl<'a> Scan<'a> {
     /// Reads a value.
     fn read<T: Deserialize<'a>>(&mut self) -> Option<T> {
         serde_json::from_str(self.value()?).ok()
+    }
+
+    /// Reads a structured value; a null is none.
+    fn structured(&mut self, anew: &mut Anew) -> Option<Option<Structured>> {
+        match self.value()? {
+            "null" => Some(None),
+            json => Some(Some(anew.values.read(json).ok()?)),
+        }
     }
 
     fn string_or_null(&mut self, anew: &mut Anew) -> Option<Text> {

@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use deltalake_core::kernel::Remove;
 use deltalake_core::operations::vacuum::VacuumMode;
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
-use demi_common::sealed::SealedFile;
+use demi_common::sealed::{Contained, SealedFile};
 use parquet::file::metadata::SortingColumn;
 
 use self::order::Order;
@@ -102,7 +102,7 @@ pub fn merge(table: &mut TableWriter, few: SmallFiles) -> Result<Merged, StoreEr
             let reader = builder(file)
                 .and_then(|builder| builder.with_batch_size(8192).build())
                 .map_err(|source| deltalake_core::DeltaTableError::Parquet { source })?;
-            for batch in reader {
+            for batch in Contained::from(reader) {
                 let whole = batch.and_then(|batch| whole(&batch));
                 writer
                     .write(whole.map_err(|source| deltalake_core::DeltaTableError::Arrow { source })?)

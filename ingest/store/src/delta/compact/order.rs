@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use deltalake_core::DeltaTableError;
-use demi_common::sealed::SealedFile;
+use demi_common::sealed::{Contained, SealedFile};
 use parquet::arrow::arrow_reader::RowSelection;
 use rustc_hash::FxHashMap;
 
@@ -124,7 +124,7 @@ impl<'a> Order<'a> {
                 .with_batch_size(STRETCH)
                 .build()
                 .map_err(|source| DeltaTableError::Parquet { source })?;
-            for batch in reader {
+            for batch in Contained::from(reader) {
                 batches.push(batch.and_then(|batch| whole(&batch)).map_err(arrow)?);
             }
         }
