@@ -12,7 +12,7 @@ use std::thread;
 use crate::StoreError;
 use crate::load::LoadOptions;
 use demi_formats::mapping::{Mapper, Piece, Unit};
-use demi_formats::read::block::{Entry, ParsedBlock};
+use demi_formats::read::block::{ParsedBlock, ParsedLine};
 use demi_formats::read::lines::{Block, Line};
 use demi_formats::read::parse::Parser;
 use demi_formats::read::source::Sources;
@@ -63,7 +63,8 @@ impl MappedLines {
     fn parse(self, parser: &mut Parser) -> ParsedBlock {
         let mut entries = Vec::with_capacity(self.lines.len());
         for Mapped { line, raw, fate } in self.lines {
-            let mut add = |fate| entries.push(Entry::Line { line: line.clone(), raw: raw.clone(), fate });
+            let mut add =
+                |fate| entries.push(ParsedLine::Other { line: line.clone(), raw: raw.clone(), fate });
             match fate {
                 Fate::LeftOut(why) => add(Fate::LeftOut(why)),
                 Fate::Quarantined(why) => add(Fate::Quarantined(why)),

@@ -12,7 +12,7 @@ use crate::stamps::Stamps;
 use crate::transaction::{Tables, Transaction};
 use crate::{StoreError, check_system_name};
 use demi_formats::mapping::{Container, Mapper, Mapping};
-use demi_formats::read::block::Entry;
+use demi_formats::read::block::ParsedLine;
 use demi_formats::read::source::Sources;
 use demi_formats::{Fate, Redaction};
 
@@ -278,7 +278,7 @@ impl<'a, T: Transaction> Loader<'a, T> {
         for entry in &mut entries {
             let quarantine = self.transaction.quarantine();
             let (admitted, date, line) = match entry {
-                Entry::Plain(row, actor) => {
+                ParsedLine::Plain(row, actor) => {
                     let texts = chunk.block.texts();
                     let name = texts.get(row.actor).unwrap_or_default();
                     let slot = slots.find(&mut self.known.seen, *actor, (name, row.incarnation));
@@ -297,7 +297,7 @@ impl<'a, T: Transaction> Loader<'a, T> {
                     )?;
                     (admitted, row.date, row.number)
                 }
-                Entry::Line { line, raw, fate } => {
+                ParsedLine::Other { line, raw, fate } => {
                     let mut date = None;
                     if let Fate::Row(row) = &*fate {
                         self.stamps.take(&row.record, &chunk.source, line.number);
@@ -314,7 +314,7 @@ impl<'a, T: Transaction> Loader<'a, T> {
                 Admitted::Deleted => summary.deleted += 1,
                 Admitted::Conflict if self.counted => {
                     let event = match &*entry {
-                        Entry::Line { fate: Fate::Row(row), .. } => row.record.id().to_string(),
+                        ParsedLine::Other { fate: Fate::Row(row), .. } => row.record.id().to_string(),
                         _ => String::new(),
                     };
                     let source_name = chunk.source.clone();

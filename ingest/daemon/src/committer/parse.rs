@@ -17,7 +17,7 @@ use crate::monitors::{Cut, Feeds};
 use crate::spool::{Disk, Reader};
 use crate::tasks::Tasks;
 use demi_formats::Fate;
-use demi_formats::read::block::{Entry, ParsedBlock};
+use demi_formats::read::block::{ParsedBlock, ParsedLine};
 use demi_formats::read::lines::{Block, Line};
 use demi_formats::read::parse::Parser;
 use demi_store::quarantine::{self, RUN};
@@ -276,8 +276,8 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBo
         }
         if let Some(feed) = feed {
             let fates = chunk.block.entries().iter().filter_map(|entry| match entry {
-                Entry::Plain(..) => None,
-                Entry::Line { fate, .. } => Some(fate),
+                ParsedLine::Plain(..) => None,
+                ParsedLine::Other { fate, .. } => Some(fate),
             });
             chunk.cut = Some(feed.cut(chunk.lsn, fates, chunk.end));
         }
@@ -292,7 +292,7 @@ fn parse_jobs(queue: &Mutex<Receiver<Job>>, frames: &Frames<'_>, stop: &AtomicBo
 /// Puts many refused lines in a row together: one entry, which has the bytes of all of them and says how many they are.
 fn in_runs(mut block: ParsedBlock) -> ParsedBlock {
     // Of a line that is too long not all bytes are there.
-    let refused = |entry: &Entry| matches!(entry, Entry::Line { line, fate: Fate::Quarantined(_), .. } if line.overlong.is_none());
+    let refused = |entry: &ParsedLine| matches!(entry, ParsedLine::Other { line, fate: Fate::Quarantined(_), .. } if line.overlong.is_none());
     if block.entries().windows(RUN).all(|some| !some.iter().all(refused)) {
         return block;
     }
@@ -305,10 +305,12 @@ fn in_runs(mut block: ParsedBlock) -> ParsedBlock {
             entries.push(next);
         }
         let lines = entries.len() - begin;
-        let Some(Entry::Line { line, raw, .. }) = entries.last().filter(|_| lines >= RUN) else { continue };
+        let Some(ParsedLine::Other { line, raw, .. }) = entries.last().filter(|_| lines >= RUN) else {
+            continue;
+        };
         let (last, end) = ((line.number, line.offset), raw.end);
         entries.truncate(begin + 1);
-        if let Some(Entry::Line { line, raw, fate: Fate::Quarantined(why) }) = entries.last_mut() {
+        if let Some(ParsedLine::Other { line, raw, fate: Fate::Quarantined(why) }) = entries.last_mut() {
             raw.end = end;
             line.length = raw.len() as u64;
             *why = why.clone().reworded(|reason| quarantine::of_run(reason, lines as u64, last));
@@ -335,7 +337,7 @@ fn item_rows(parser: &mut Parser, items: &[Item]) -> ParsedBlock {
             Some(why) => Fate::Quarantined(why.clone()),
             None => parser.line(&item.bytes, &line),
         };
-        rows.push(Entry::Line { line, raw: at..raw.len(), fate });
+        rows.push(ParsedLine::Other { line, raw: at..raw.len(), fate });
     }
     ParsedBlock::of(raw, rows)
 }
@@ -363,32 +365,32 @@ mod tests {
                 let mut told: Vec<&str> = Vec::new();
                 for entry in block.entries() {
                     let (raw, of_line) = match entry {
-                        Entry::Plain(row, actor) => {
+                        ParsedLine::Plain(row, actor) => {
                             prop_assert_eq!(*actor, 0);
                             let start = row.start as usize;
                             (start..start + row.length as usize, (row.offset, row.length as usize))
                         }
-                        Entry::Line { line, raw, .. } => (raw.clone(), (line.offset, line.length as usize)),
+                        ParsedLine::Other { line, raw, .. } => (raw.clone(), (line.offset, line.length as usize)),
                     };
                     prop_assert_eq!(((of_line.0 - offset) as usize, of_line.1), (raw.start, raw.len()));
                     let raw = std::str::from_utf8(&bytes[raw]).unwrap();
                     let some: Vec<&str> = raw.split('\n').filter(|line| !line.is_empty()).collect();
                     match entry {
-                        Entry::Plain(..) => prop_assert!(plain && some == [kinds[0]]),
-                        Entry::Line { fate: Fate::Quarantined(why), .. } => {
+                        ParsedLine::Plain(..) => prop_assert!(plain && some == [kinds[0]]),
+                        ParsedLine::Other { fate: Fate::Quarantined(why), .. } => {
                             let lines = quarantine::lines_of(why.reason());
                             prop_assert_eq!(lines as usize, some.len(), "{:?}", why);
                             prop_assert!(lines == 1 || lines >= RUN as u64);
                         }
-                        Entry::Line { fate: Fate::Row(_), .. } => prop_assert!(!plain && some == [kinds[0]]),
-                        Entry::Line { fate: Fate::LeftOut(why), .. } => prop_assert!(false, "{}", why),
+                        ParsedLine::Other { fate: Fate::Row(_), .. } => prop_assert!(!plain && some == [kinds[0]]),
+                        ParsedLine::Other { fate: Fate::LeftOut(why), .. } => prop_assert!(false, "{}", why),
                     }
                     told.extend(some);
                 }
                 let not_empty: Vec<&str> = all.iter().copied().filter(|line| !line.is_empty()).collect();
                 prop_assert_eq!(told, not_empty);
                 // A run that long is one row: there are never so many refused rows in a row.
-                let refused = |entry: &Entry| matches!(entry, Entry::Line { fate: Fate::Quarantined(_), .. });
+                let refused = |entry: &ParsedLine| matches!(entry, ParsedLine::Other { fate: Fate::Quarantined(_), .. });
                 prop_assert!(block.entries().windows(RUN).all(|rows| !rows.iter().all(refused)));
             }
         }

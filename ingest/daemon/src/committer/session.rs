@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::positions::Positions;
 use crate::tasks::Tasks;
 use demi_formats::Fate;
-use demi_formats::read::block::Entry;
+use demi_formats::read::block::ParsedLine;
 use demi_formats::read::lines::Line;
 use demi_formats::read::parse::Row;
 use demi_formats::read::plain::PlainRow;
@@ -151,11 +151,11 @@ impl<'a> Session<'a> {
             let mut slots = Slots::of(&chunk.block);
             for entry in &mut entries {
                 match entry {
-                    Entry::Plain(row, actor) => {
+                    ParsedLine::Plain(row, actor) => {
                         self.window.bytes += u64::from(row.length);
                         self.plain(chunk, row, (*actor, &mut slots), (system, source))?;
                     }
-                    Entry::Line { line, raw, fate } => {
+                    ParsedLine::Other { line, raw, fate } => {
                         self.window.bytes += raw.len() as u64;
                         self.line(chunk, (line, raw.clone()), fate, (system, source))?;
                     }

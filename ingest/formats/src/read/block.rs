@@ -9,12 +9,12 @@ use crate::read::lines::{Block, Line, Lines};
 use crate::read::parse::{Parser, Row};
 use crate::read::plain::{Anew, LineTexts, PlainRow};
 
-/// What becomes of a line.
-pub enum Entry {
+/// What was read of a line.
+pub enum ParsedLine {
     /// It holds a plain record, of the actor of that number in the block.
     Plain(PlainRow, u32),
-    /// Anything else.
-    Line {
+    /// It holds anything else.
+    Other {
         /// Where it stands.
         line: Line,
         /// Where its bytes are in the block, the byte order mark left out.
@@ -30,7 +30,7 @@ pub struct ParsedBlock {
     /// Bytes of the lines, unless they are in `texts`.
     raw: Vec<u8>,
     texts: LineTexts,
-    entries: Vec<Entry>,
+    entries: Vec<ParsedLine>,
     actors: u32,
 }
 
@@ -66,12 +66,12 @@ impl ParsedBlock {
                     let numbers = actors.len() as u32;
                     let known = |actor| *actors.entry(actor).or_insert(numbers);
                     let actor = row.actor.in_lines(&text).map_or(u32::MAX, known);
-                    entries.push(Entry::Plain(row, actor));
+                    entries.push(ParsedLine::Plain(row, actor));
                     continue;
                 }
                 parser.line(whole, &line)
             };
-            entries.push(Entry::Line { line, raw, fate });
+            entries.push(ParsedLine::Other { line, raw, fate });
         }
         let actors = actors.len() as u32;
         ParsedBlock { raw, texts: LineTexts::new(text, anew), entries, actors }
@@ -79,7 +79,7 @@ impl ParsedBlock {
 
     /// Lines that something else read.
     #[must_use]
-    pub fn of(raw: Vec<u8>, entries: Vec<Entry>) -> ParsedBlock {
+    pub fn of(raw: Vec<u8>, entries: Vec<ParsedLine>) -> ParsedBlock {
         ParsedBlock { raw, entries, ..ParsedBlock::default() }
     }
 
@@ -103,18 +103,18 @@ impl ParsedBlock {
 
     /// What became of the lines, in their order.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ParsedLine] {
         &self.entries
     }
 
     /// Takes out what became of the lines.
-    pub fn take_entries(&mut self) -> Vec<Entry> {
+    pub fn take_entries(&mut self) -> Vec<ParsedLine> {
         std::mem::take(&mut self.entries)
     }
 
     /// Puts others in their place.
     #[must_use]
-    pub fn with_entries(self, entries: Vec<Entry>) -> ParsedBlock {
+    pub fn with_entries(self, entries: Vec<ParsedLine>) -> ParsedBlock {
         ParsedBlock { entries, ..self }
     }
 }
