@@ -103,6 +103,9 @@ pub struct Incident {
     why: String,
     nearest: Option<(u32, f64)>,
     done_at: Option<String>,
+    /// When it was purged.
+    #[serde(default)]
+    purged_at: Option<String>,
 }
 
 impl Incident {
@@ -119,6 +122,12 @@ impl Incident {
             Some(found) if self.opened.invariant.is_empty() => found,
             _ => &self.opened.invariant,
         }
+    }
+
+    /// When it was purged, by the clock of whoever did.
+    #[must_use]
+    pub fn purged_at(&self) -> Option<&str> {
+        self.purged_at.as_deref()
     }
 
     /// When it was opened, by the clock of whoever did.
@@ -777,8 +786,8 @@ impl State {
                 bug.replayed.insert(model.clone(), verdict.clone());
                 true
             }),
-            Event::Swept { ids } => self.forget(ids, Work::Gone),
-            Event::Purged { ids, .. } => self.forget(ids, Work::Purged),
+            Event::Swept { ids } => self.forget(ids, Work::Gone, at),
+            Event::Purged { ids, .. } => self.forget(ids, Work::Purged, at),
         }
     }
 
@@ -812,6 +821,7 @@ impl State {
             why: String::new(),
             nearest: None,
             done_at: None,
+            purged_at: None,
         };
         self.incidents.insert(opened.id, incident);
         true
@@ -1031,7 +1041,7 @@ impl State {
         valid
     }
 
-    fn forget(&mut self, ids: &[IncidentId], to: Work) -> bool {
+    fn forget(&mut self, ids: &[IncidentId], to: Work, at: &str) -> bool {
         let mut any = false;
         for id in ids {
             let Some(incident) = self.incidents.get_mut(id) else { continue };
@@ -1043,6 +1053,7 @@ impl State {
             incident.findings.outputs.clear();
             self.active.remove(id);
             if to == Work::Purged {
+                incident.purged_at = Some(at.to_owned());
                 self.ungrouped.remove(id);
                 incident.opened = incident.opened.forgotten();
                 incident.findings = incident.findings.forgotten();

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use demi_formats::read::decompress::unpack;
 
 use crate::event::{Event, FORGOTTEN, Input, Opened};
@@ -144,12 +145,36 @@ pub fn purge<O: Objects>(
     for upload in uploads.difference(&left) {
         place.remove(&place.uploads().join(upload))?;
     }
-    // Notes on bugs that nothing else is known of go as well.
-    let bugs: BTreeSet<u32> = {
+    let bugs = forgotten_bugs(&journal.state());
+    journal.rewrite(|event| scrub(event, &ids, &bugs))?;
+    // Last, since somebody else may have written one meanwhile who had not read what is forgotten.
+    journal.remove_snapshots()
+}
+
+/// Bugs that nothing is known of any more: notes on them are forgotten too.
+fn forgotten_bugs(state: &State) -> BTreeSet<u32> {
+    state.bugs().keys().copied().filter(|bug| state.is_forgotten(*bug)).collect()
+}
+
+/// Forgets again what was purged within the last hour; whether it was there. Who read an entry before it was purged, and packed it later, has
+/// brought it back.
+///
+/// # Errors
+/// When the journal cannot be read or written.
+pub fn again<O: Objects>(journal: &mut Journal<O>) -> Result<bool, JournalError> {
+    journal.follow()?;
+    let since = Utc::now() - TimeDelta::hours(1);
+    let is_new = |at: &str| DateTime::parse_from_rfc3339(at).is_ok_and(|at| at > since);
+    let (ids, bugs) = {
         let state = journal.state();
-        state.bugs().keys().copied().filter(|bug| state.is_forgotten(*bug)).collect()
+        let purged = state.incidents().iter().filter(|(_, one)| one.purged_at().is_some_and(is_new));
+        (purged.map(|(id, _)| *id).collect::<BTreeSet<_>>(), forgotten_bugs(&state))
     };
-    journal.rewrite(|event| scrub(event, &ids, &bugs))
+    if ids.is_empty() || !journal.rewrite(|event| scrub(event, &ids, &bugs))? {
+        return Ok(false);
+    }
+    journal.remove_snapshots()?;
+    Ok(true)
 }
 
 pub(crate) fn upload_of(opened: &Opened) -> Option<String> {

@@ -410,12 +410,13 @@ impl<O: Objects> Journal<O> {
         self.commit(|state| if state.allows(&event) { vec![event.clone()] } else { Vec::new() })
     }
 
-    /// Changes what entries say. Only what is forgotten does so: each keeps its number, its writer and its time, and snapshots go.
+    /// Changes what entries say; whether any changed. Only what is forgotten does so: each keeps its number, its writer and its time.
     ///
     /// # Errors
     /// When an entry cannot be read or written.
-    pub(crate) fn rewrite(&mut self, mut change: impl FnMut(&mut Event)) -> Result<(), JournalError> {
+    pub(crate) fn rewrite(&mut self, mut change: impl FnMut(&mut Event)) -> Result<bool, JournalError> {
         self.follow()?;
+        let mut ever = false;
         let mut changed = |n: u64, bytes: &[u8]| -> Result<Option<Vec<u8>>, JournalError> {
             let before = read(n, bytes)?;
             let mut after = before.clone();
@@ -453,10 +454,17 @@ impl<O: Objects> Journal<O> {
                 }
             }
             if !any {
-                break;
+                return Ok(ever);
             }
+            ever = true;
         }
-        // Last, since somebody else may have written one meanwhile who had not read what is forgotten.
+    }
+
+    /// Removes all snapshots: they are made anew of what the entries say.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub(crate) fn remove_snapshots(&mut self) -> Result<(), JournalError> {
         for file in self.objects.list("snapshot")? {
             self.objects.remove(&format!("snapshot/{file}"))?;
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Event, Outcome};
 use crate::fold::{State, Work};
-use crate::forget::upload_of;
+use crate::forget::{self, upload_of};
 use crate::id::IncidentId;
 use crate::journal::{Journal, JournalError};
 use crate::objects::Objects;
@@ -21,7 +21,7 @@ const NEWEST: usize = 3;
 /// # Errors
 /// When the journal or a file cannot be read, written or removed.
 pub fn sweep<O: Objects>(journal: &mut Journal<O>, place: &Place, most: u64) -> Result<usize, JournalError> {
-    journal.follow()?;
+    forget::again(journal)?;
     let state = journal.state();
     let mut sizes: BTreeMap<IncidentId, u64> = BTreeMap::new();
     let there = place.sizes(&place.root().join("data"))?;

@@ -3,6 +3,7 @@
 use demi_incidents::decide::groupings;
 use demi_incidents::event::{Event, Findings, Opened, Outcome, Source};
 use demi_incidents::forget::{of_system, purge};
+use demi_incidents::retention::sweep;
 use demi_incidents::{IncidentId, Journal, JournalError, LocalFolder, Objects, Place, Rhythm};
 
 use crate::disk::Disk;
@@ -151,6 +152,9 @@ fn what_is_forgotten_is_forgotten_by_everybody() {
         names.iter().filter(|name| has(name)).count()
     };
     let lions = holds("lion");
+    let names = disk.list("journal").unwrap().into_iter();
+    let read = |name: String| (name.clone(), disk.read(&format!("journal/{name}")).unwrap().unwrap());
+    let before: Vec<(String, Vec<u8>)> = names.map(read).collect();
     assert!(holds("zebra") >= 3);
     let zebras = of_system(&journal.state(), "zebra");
     assert_eq!(zebras.len(), 3);
@@ -171,4 +175,12 @@ fn what_is_forgotten_is_forgotten_by_everybody() {
     assert!(noted(&reader.state()) && noted(&anew.state()));
     assert_eq!(holds("zebra"), 2, "the notes on the bug that is lions' too");
     assert_eq!(holds("lion"), lions);
+    // Somebody who had read an entry before writes it now.
+    let (name, bytes) =
+        before.iter().find(|(_, bytes)| String::from_utf8_lossy(bytes).contains("I-zebra")).unwrap();
+    disk.replace(&format!("journal/{name}"), bytes).unwrap();
+    assert_eq!(holds("I-zebra"), 1);
+    sweep(&mut reader, &place, u64::MAX).unwrap();
+    assert_eq!((holds("I-zebra"), holds("zebra")), (0, 2));
+    assert!(!demi_incidents::forget::again(&mut reader).unwrap(), "nothing is left");
 }
