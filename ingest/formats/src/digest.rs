@@ -51,9 +51,6 @@ pub fn record_digest(record: &EventRecord) -> u64 {
     Digester::default().record(record)
 }
 
-/// Bytes of a buffer that are kept for the next record.
-const KEPT: usize = 1 << 16;
-
 /// Makes digests of records, one after the other.
 #[derive(Default)]
 pub struct Digester {
@@ -112,7 +109,6 @@ impl Digester {
     /// The digest of a content.
     pub fn content<P: Part>(&mut self, content: &Content<'_, P>) -> u64 {
         self.buffer.clear();
-        self.buffer.shrink_to(KEPT);
         self.plain = true;
         self.put(1, content.actor.as_bytes());
         self.put(2, &content.incarnation.to_le_bytes());

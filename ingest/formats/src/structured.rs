@@ -121,15 +121,10 @@ impl Part for ReadPart<'_> {
 }
 
 impl Values {
-    /// Forgets what was read. The room is kept unless it is large.
+    /// Forgets what was read. The room is kept.
     pub fn clear(&mut self) {
-        const KEPT: usize = 1 << 16;
-        for room in [&mut self.digest, &mut self.text, &mut self.sorted] {
-            room.clear();
-            room.shrink_to(KEPT);
-        }
+        [&mut self.digest, &mut self.text, &mut self.sorted].into_iter().for_each(Vec::clear);
         self.entries.clear();
-        self.entries.shrink_to(KEPT);
     }
 
     /// Reads a JSON text.
@@ -435,7 +430,8 @@ mod tests {
                     let (mut one, mut other) = (Vec::new(), Vec::new());
                     prop_assert_eq!(room.part(&read).put(17, &mut one), (&tree).put(17, &mut other));
                     prop_assert_eq!(one, other);
-                    prop_assert_eq!(room.part(&read).text(), tree.as_str());
+                    let part = room.part(&read);
+                    prop_assert_eq!(part.text(), tree.as_str());
                     prop_assert_eq!(room.json(&read), tree.to_string());
                 }
             }
@@ -448,7 +444,8 @@ mod tests {
         let entries = room.read_entries(r#"{"b":[1,{"y":1,"x":2}],"a":"t"}"#).unwrap();
         let names: Vec<_> = entries.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
-        assert_eq!(room.part(&entries[0].1).text(), Some("t"));
+        let first = room.part(&entries[0].1);
+        assert_eq!(first.text(), Some("t"));
         let (mut one, mut other) = (Vec::new(), Vec::new());
         room.part(&entries[1].1).put(1, &mut one);
         (&json!([1, {"x": 2, "y": 1}])).put(1, &mut other);

@@ -110,8 +110,6 @@ impl Anew {
         room.clear();
         serde_json::to_writer(&mut room, value).ok()?;
         let written = self.write(std::str::from_utf8(&room).ok()?);
-        room.clear();
-        room.shrink_to(KEPT);
         self.room = room;
         written
     }
@@ -147,9 +145,6 @@ impl Anew {
         &self.values
     }
 }
-
-/// Bytes of a room that are kept for the next record.
-const KEPT: usize = 1 << 16;
 
 impl Text {
     fn at(start: usize, length: usize) -> Option<Text> {
