@@ -255,7 +255,8 @@ impl Check {
             cached: true,
             steps: 20_000,
             hog: 1_000,
-            stack: 0x4_0000,
+            // As the standard library's threads have; what is not used of it is not there.
+            stack: 0x20_0000,
             patience: Duration::from_secs(20),
             seed: 1,
             replay: None,

@@ -1,6 +1,7 @@
 //! The failing schedule with the fewest preemptions: what can be left out is, and a bounded search below the rest finds less or proves that there
 //! is none.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::failure::Failure;
@@ -103,11 +104,19 @@ fn pieces(world: &World, steps: u32) -> Pieces {
     let forced = |task: u16, ops: u32| {
         world.branches.iter().any(|branch| branch.current == task && branch.ops == ops && !branch.by_default)
     };
+    // A task that yields and goes on all the same is told too: the deterministic scheduler would have let another one go on.
+    let goes_on: HashSet<(u16, u32)> = world
+        .branches
+        .iter()
+        .filter(|branch| branch.chosen == branch.current && !branch.by_default)
+        .map(|branch| (branch.current, branch.ops))
+        .collect();
     let mut switches = Vec::new();
     let mut current: (u16, Vec<Did>) = (0, Vec::new());
     let mut ops = vec![0u32; world.tasks.len()];
     for step in &world.steps {
-        if step.task != current.0 {
+        let same = step.task == current.0;
+        if !same || goes_on.contains(&(step.task, ops[usize::from(step.task)])) {
             let (task, all) = std::mem::replace(&mut current, (step.task, Vec::new()));
             let left = &world.tasks[usize::from(task)];
             let done = ops[usize::from(task)];
@@ -119,7 +128,7 @@ fn pieces(world: &World, steps: u32) -> Pieces {
                 .nth(done as usize)
                 .map(|other| did(&other.op))
                 .or_else(|| (!left.finished).then(|| did(&left.pending)));
-            let why = step.why.unwrap_or(Why::Block);
+            let why = step.why.unwrap_or(if same { Why::Yield } else { Why::Block });
             let holds = world.steps.iter().filter(|other| other.task == task).nth(done as usize).map_or_else(
                 || world.held(task),
                 |other| other.holds.iter().map(|id| world.resource_name(*id)).collect(),

@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::complete::CompleteLogs;
 use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
 use crate::read::{COUNTED, Contents, EARLIEST, Events, HAS_ID, IdHash, NONE, is_send};
@@ -32,7 +33,8 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> SharedIds {
 
 /// [`join`] with the ids in so many parts, which are a power of two. Ends of one message are in one part, so each part is joined by itself.
 fn join_in(events: &Events, matching: &mut Matching, parts: usize) -> SharedIds {
-    let whole = CompleteLogs::of(events);
+    let whole = CompleteLogs::of_counted(events);
+    let nobody = dead_letters(events);
     let spread = spread(events, parts);
     let mates: Vec<AtomicU32> = matching.take_mates().into_iter().map(AtomicU32::new).collect();
     let done: Vec<Part> = (0..parts)
@@ -42,14 +44,14 @@ fn join_in(events: &Events, matching: &mut Matching, parts: usize) -> SharedIds 
     drop(spread);
     let mates: Vec<u32> = mates.into_iter().map(AtomicU32::into_inner).collect();
     matching.join_all(mates, |e, mate| match is_send(events.kind[e as usize]) {
-        true => whole.how(events, e, mate),
-        false => whole.how(events, mate, e),
+        true => how(events, &whole, nobody, e, mate),
+        false => how(events, &whole, nobody, mate, e),
     });
     let mut shared = Vec::new();
     let (mut reused, mut least) = (0, None);
     for part in done {
         for (send, receive) in part.to_several {
-            let (reason, certain) = whole.how(events, send, receive);
+            let (reason, certain) = how(events, &whole, nobody, send, receive);
             matching.further(send, receive, reason, certain);
         }
         part.again.iter().for_each(|e| matching.status[*e as usize] = Status::Duplicate);
@@ -182,57 +184,59 @@ pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Co
     }
 }
 
-/// Complete logs among those with counted messages: they begin with a start, and nothing is missing behind it.
-struct CompleteLogs {
-    /// By actor: the end of that part of its log; empty where nothing was counted.
-    end: Vec<u32>,
+/// How a receive of the send's id is known to be of that message.
+fn how(events: &Events, whole: &CompleteLogs, nobody: u32, send: u32, receive: u32) -> (Reason, bool) {
+    match (events.has(receive, COUNTED), events.has(receive, EARLIEST)) {
+        (false, false) => (id_reason(events, send), !contradict(events, nobody, send, receive)),
+        // Where both logs have their beginning the n-th of each is known.
+        (true, false) if whole.until(events, send) && whole.until(events, receive) => {
+            (Reason::ChannelOrder, true)
+        }
+        _ => (Reason::Inferred, false),
+    }
 }
 
-impl CompleteLogs {
-    fn of(events: &Events) -> CompleteLogs {
-        if !(0..events.len() as u32).any(|e| events.has(e, COUNTED)) {
-            return CompleteLogs { end: Vec::new() };
-        }
-        let end = |actor: u32| {
-            let range = events.of_actor(actor);
-            if events.kind[range.start as usize] != Kind::Start {
-                return range.start;
-            }
-            let mut last = (events.places.get(range.start).0, 0);
-            let follows = |e: &u32| {
-                let here = events.places.get(*e);
-                let expected = if here.0 == last.0 { last.1 + 1 } else { 1 };
-                last = here;
-                here.1 == expected
-            };
-            range.start + range.take_while(follows).count() as u32
-        };
-        CompleteLogs { end: (0..events.actors.len() as u32).map(end).collect() }
+/// Whether the ends of a message say that it went between others: each process may number its messages by itself, so that two have one id.
+fn contradict(events: &Events, nobody: u32, send: u32, receive: u32) -> bool {
+    if events.kind[send as usize] != Kind::Send {
+        return false;
     }
-
-    /// How a receive of the send's id is known to be of that message.
-    fn how(&self, events: &Events, send: u32, receive: u32) -> (Reason, bool) {
-        match (events.has(receive, COUNTED), events.has(receive, EARLIEST)) {
-            (false, false) => (id_reason(events, send), true),
-            // Where both logs have their beginning the n-th of each is known.
-            (true, false) if self.until(events, send) && self.until(events, receive) => {
-                (Reason::ChannelOrder, true)
-            }
-            _ => (Reason::Inferred, false),
-        }
-    }
-
-    /// Whether nothing is missing in the event's log up to it.
-    fn until(&self, events: &Events, e: u32) -> bool {
-        self.end.get(events.actor[e as usize] as usize).is_some_and(|end| e < *end)
-    }
+    let (sender, receiver) = (events.actor[send as usize], events.actor[receive as usize]);
+    let to_another = events.receiver(send) != NONE && events.receiver(send) != receiver;
+    let from = events.from[receive as usize];
+    let from_another = from != NONE && from != sender_name(events, send, nobody) && {
+        let named = events.actor_of_name[from as usize];
+        named != NONE && named != sender
+    };
+    to_another || from_another
 }
 
 fn id_reason(events: &Events, send: u32) -> Reason {
     if events.kind[send as usize] == Kind::TimerSet { Reason::Timer } else { Reason::MessageId }
 }
 
-/// Tells the sends of one id apart: equal in everything first, then to the same receiver, each in order.
+/// Who has received which of the sends of one id. A send to anyone is received once by each actor, another one once.
+#[derive(Default)]
+struct Received(FxHashSet<(u32, u32)>);
+
+impl Received {
+    /// The first of these sends that an actor can have received, which it then has.
+    fn take(&mut self, events: &Events, sends: Option<&mut VecDeque<u32>>, actor: u32) -> Option<u32> {
+        let sends = sends?;
+        let who = |send: u32| if events.receiver(send) == NONE { actor } else { NONE };
+        let at = sends.iter().position(|&send| !self.0.contains(&(send, who(send))))?;
+        let send = sends[at];
+        self.0.insert((send, who(send)));
+        if who(send) == NONE {
+            // All before it were taken too, and by nobody else.
+            sends.drain(..=at);
+        }
+        Some(send)
+    }
+}
+
+/// Tells the sends of one id apart: equal in everything first, then to the same receiver, each in order. What was sent to anyone comes after what was
+/// sent to the receiver by its name.
 fn resolve(events: &Events, matching: &mut Matching, contents: &Contents, sends: &[u32], receives: &[u32]) {
     let nobody = dead_letters(events);
     let mut exact: FxHashMap<_, VecDeque<u32>> = FxHashMap::default();
@@ -242,21 +246,25 @@ fn resolve(events: &Events, matching: &mut Matching, contents: &Contents, sends:
         exact.entry(key).or_default().push_back(s);
         to.entry(events.receiver(s)).or_default().push_back(s);
     }
+    let join = |matching: &mut Matching, s: u32, r: u32, reason: Reason| match matching.mate(s) {
+        NONE => matching.join(s, r, reason, false),
+        _ => matching.further(s, r, reason, false),
+    };
+    let mut received = Received::default();
     let mut left = Vec::new();
     for &r in receives {
-        let i = r as usize;
-        let key = (events.from[i], events.actor[i], contents.of(r));
-        match exact.get_mut(&key).and_then(VecDeque::pop_front) {
-            Some(s) => matching.join(s, r, id_reason(events, s), false),
+        let (from, actor, content) = (events.from[r as usize], events.actor[r as usize], contents.of(r));
+        let mut found = |to| received.take(events, exact.get_mut(&(from, to, content)), actor);
+        match found(actor).or_else(|| found(NONE)) {
+            Some(s) => join(matching, s, r, id_reason(events, s)),
             None => left.push(r),
         }
     }
     for r in left {
-        let queue = to.get_mut(&events.actor[r as usize]);
-        let free =
-            queue.and_then(|q| std::iter::from_fn(|| q.pop_front()).find(|&s| matching.mate(s) == NONE));
-        match free {
-            Some(s) => matching.join(s, r, Reason::Inferred, false),
+        let actor = events.actor[r as usize];
+        let mut found = |receiver| received.take(events, to.get_mut(&receiver), actor);
+        match found(actor).or_else(|| found(NONE)) {
+            Some(s) => join(matching, s, r, Reason::Inferred),
             None => matching.status[r as usize] = Status::Duplicate,
         }
     }
@@ -334,7 +342,10 @@ mod tests {
         }
         for (send, e) in elsewhere {
             match matching.mate(send) {
-                NONE => matching.join(send, e, id_reason(events, send), true),
+                // Who it was for is another actor.
+                NONE => {
+                    matching.join(send, e, id_reason(events, send), events.kind[send as usize] != Kind::Send)
+                }
                 _ => again(matching, send, e, &mut received),
             }
         }

@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::align::align;
 use super::by_id;
+use super::complete::CompleteLogs;
 use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
 use crate::read::{Contents, Events, HAS_ID, NONE, nothing};
@@ -96,8 +97,9 @@ pub(crate) fn messages(events: &Events, matching: &mut Matching, contents: &Cont
     }
     let mut channels: Vec<_> = channels.into_iter().collect();
     channels.sort_unstable_by_key(|(_, (_, receives))| receives[0]);
+    let whole = CompleteLogs::of(events);
     for ((from, _), (sends, receives)) in channels {
-        join_channel(events, matching, contents, from != nobody, &sends, &receives);
+        join_channel((events, &whole), matching, contents, from != nobody, &sends, &receives);
     }
 }
 
@@ -197,7 +199,7 @@ fn plain(events: &Events, send: u32) -> bool {
 }
 
 fn join_channel(
-    events: &Events,
+    (events, whole): (&Events, &CompleteLogs),
     matching: &mut Matching,
     contents: &Contents,
     ordered: bool,
@@ -215,17 +217,17 @@ fn join_channel(
             matching.is_open(*r) || (mate != NONE && plain(events, mate))
         };
         let line: Vec<u32> = receives.iter().filter(|r| here(r)).copied().collect();
-        join_lists(events, matching, contents, &in_line, &line, true);
+        join_lists((events, whole), matching, contents, &in_line, &line, true);
     }
     let rest: Vec<u32> = rest.into_iter().filter(|&s| matching.mate(s) == NONE).collect();
     if !rest.is_empty() {
         let open = open_receives(matching);
-        join_lists(events, matching, contents, &rest, &open, false);
+        join_lists((events, whole), matching, contents, &rest, &open, false);
     }
 }
 
 fn join_lists(
-    events: &Events,
+    (events, whole): (&Events, &CompleteLogs),
     matching: &mut Matching,
     contents: &Contents,
     sends: &[u32],
@@ -257,7 +259,9 @@ fn join_lists(
         let backwards = events.actor[s as usize] == events.actor[r as usize] && s > r;
         if matching.mate(r) == NONE && matching.mate(s) == NONE && !both_ids && !backwards {
             let reason = if hit.in_order() { Reason::ChannelOrder } else { Reason::Inferred };
-            matching.join(s, r, reason, hit.certain());
+            // In a log that does not have its beginning, the first of a content may be any.
+            let known = whole.until(events, s) && whole.until(events, r);
+            matching.join(s, r, reason, hit.certain() && known);
         }
     }
 }

@@ -235,6 +235,15 @@ impl Matching {
         (self.extra, self.extra_evidence) = all.filter(|&((_, e), how)| e != effect || !such(how)).unzip();
     }
 
+    /// Says of a message that it may be another, because the order of events contradicts it together with others.
+    pub(crate) fn doubt(&mut self, receive: u32) {
+        let mate = self.mate[receive as usize];
+        if mate != NONE {
+            self.certain[mate as usize] = false;
+        }
+        self.certain[receive as usize] = false;
+    }
+
     /// Parts a receive from its send, because the order of events contradicts the edge.
     pub(crate) fn part(&mut self, receive: u32) {
         let send = std::mem::replace(&mut self.mate[receive as usize], NONE);

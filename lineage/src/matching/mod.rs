@@ -4,6 +4,7 @@ mod align;
 pub(crate) mod by_id;
 pub(crate) mod channels;
 pub(crate) mod clocks;
+mod complete;
 pub(crate) mod content;
 mod edges;
 mod sender;

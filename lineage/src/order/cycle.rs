@@ -21,6 +21,8 @@ pub(crate) struct FeedbackArcs {
     pub(crate) preferences: Vec<u32>,
     /// Messages, by their receive.
     pub(crate) receives: Vec<u32>,
+    /// Messages, by their receive, that stay where another of their cycle went: any of them may be the wrong one.
+    pub(crate) doubted: Vec<u32>,
     /// Events whose further causes go that are no messages, and whether these are certain ones; those only where a cycle has nothing else.
     pub(crate) clocked: Vec<(u32, bool)>,
     /// What to tell.
@@ -119,6 +121,7 @@ pub(crate) fn edges_to_cut(
             cut.notes
                 .push(format!("cycle: {path}; the message received at {name} was dropped from the order"));
             cut.receives.push(weakest);
+            cut.doubted.extend(messages.into_iter().filter(|receive| *receive != weakest));
         }
     }
     cut

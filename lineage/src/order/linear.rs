@@ -87,6 +87,7 @@ impl Graph<'_> {
                 self.dropped.insert((channel, undelivered));
             }
             released.into_iter().for_each(|u| close(u, &mut open, &mut ready, |u| self.priority(monitor, u)));
+            cut.doubted.into_iter().for_each(|receive| matching.doubt(receive));
             for receive in cut.receives {
                 matching.part(receive);
                 let unit = self.units().unit_of(receive);

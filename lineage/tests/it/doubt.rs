@@ -396,3 +396,70 @@ fn events_are_found_in_logs_whose_names_do_not_ascend() {
     assert_eq!(parts(1, 0), place(name("a", 400)) + 1);
     assert_eq!(parts(9, 9), 7);
 }
+
+#[test]
+fn an_id_whose_ends_name_others_is_a_guess() {
+    // Each process counts its own messages from 1: the receive is of one of b's that is in no log.
+    let ends = |from: &str, to: &str| {
+        built([
+            sends("a", 1, to, json!({"msg_id": "1"})),
+            receives("c", 1, from, json!({"msg_id": "1"})),
+            json!({"actor": "b", "seq": 2, "kind": "local"}),
+        ])
+    };
+    assert_eq!(ends("a", "c").edge("a/1", "c/1"), ("message_id", true));
+    assert_eq!(ends("b", "c").edge("a/1", "c/1"), ("message_id", false), "the receiver names another sender");
+    assert_eq!(ends("a", "b").edge("a/1", "c/1"), ("message_id", false), "the sender names another receiver");
+    assert_eq!(ends("b", "c").order(true, "a/1", "c/1"), Relation::Concurrent);
+    // Addresses that no log has contradict nothing.
+    assert_eq!(ends("10.0.0.7:80", "*").edge("a/1", "c/1"), ("message_id", true));
+}
+
+#[test]
+fn equal_counts_are_a_guess_unless_both_logs_have_their_beginning() {
+    let beat = |begun: bool| {
+        let start = |actor: &str| json!({"actor": actor, "seq": 1, "kind": "start"});
+        let starts = if begun { vec![start("a"), start("b")] } else { Vec::new() };
+        let beats = (2..5).flat_map(|n| {
+            let content = json!({"payload": "beat"});
+            [sends("b", n, "a", content.clone()), receives("a", n, "b", content)]
+        });
+        built(starts.into_iter().chain(beats))
+    };
+    assert_eq!(beat(true).edge("b/2", "a/2"), ("channel_order", true));
+    assert_eq!(beat(false).edge("b/2", "a/2"), ("channel_order", false));
+}
+
+#[test]
+fn ids_that_are_used_again_for_anyone_are_told_apart() {
+    let content = |text: &str| json!({"msg_id": "1", "payload": text});
+    let round = |n: u64| {
+        let to_all = sends("a", n, "*", content(&n.to_string()));
+        [to_all].into_iter().chain(["b", "c"].map(|to| receives(to, n, "a", content(&n.to_string()))))
+    };
+    let all = built((1..4).flat_map(round));
+    for n in 1..4 {
+        for to in ["b", "c"] {
+            assert_eq!(all.edge(&format!("a/{n}"), &format!("{to}/{n}")), ("message_id", false));
+        }
+    }
+    assert_eq!(all.order(false, "a/2", "b/1"), Relation::Concurrent);
+    // Received once more than it was sent.
+    let again = built(round(1).chain(round(2)).chain([receives("b", 3, "a", content("2"))]));
+    assert_eq!(again.summary.unmatched.duplicate, 1);
+}
+
+#[test]
+fn what_is_left_of_a_cycle_is_a_guess() {
+    let knot = built([
+        receives("a", 1, "b", json!({"msg_id": "2"})),
+        sends("a", 2, "b", json!({"msg_id": "1"})),
+        receives("b", 1, "a", json!({"msg_id": "1"})),
+        sends("b", 2, "a", json!({"msg_id": "2"})),
+    ]);
+    assert!(knot.warned("cycle"));
+    let kept = [("a/2", "b/1"), ("b/2", "a/1")];
+    let orders = kept.map(|(one, other)| knot.order(false, one, other));
+    assert_eq!(orders.iter().filter(|order| **order == Relation::Before).count(), 1, "{orders:?}");
+    assert!(kept.iter().all(|(one, other)| knot.order(true, one, other) == Relation::Concurrent));
+}

@@ -1,6 +1,6 @@
 //! The attribute `#[demi_threads::test]`.
 
-use proc_macro::{Delimiter, TokenStream, TokenTree};
+use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
 /// Makes a function a test of all schedules within a bound.
 ///
@@ -12,9 +12,14 @@ pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
         .unwrap_or_else(|message| format!("::core::compile_error!({message:?});").parse().unwrap_or_default())
 }
 
+/// Tokens that a text gives. Where they stand is the attribute.
+fn tokens(text: &str) -> Result<TokenStream, String> {
+    text.parse().map_err(|_| format!("cannot be read: {text}"))
+}
+
 /// The options as calls of methods.
-fn calls(options: TokenStream) -> Result<String, String> {
-    let mut calls = String::new();
+fn calls(options: TokenStream) -> Result<TokenStream, String> {
+    let mut calls = TokenStream::new();
     let mut tokens = options.into_iter().peekable();
     while let Some(token) = tokens.next() {
         let TokenTree::Ident(name) = token else {
@@ -34,32 +39,40 @@ fn calls(options: TokenStream) -> Result<String, String> {
         if value.is_empty() {
             return Err(format!("expected a value after `{name} =`"));
         }
-        calls.push_str(&format!(".{name}({value})"));
+        calls.extend(tokens(".")?);
+        calls.extend([TokenTree::Ident(name), Group::new(Delimiter::Parenthesis, value).into()]);
     }
     Ok(calls)
 }
 
 fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream, String> {
     let calls = calls(options)?;
-    let tokens: Vec<TokenTree> = item.into_iter().collect();
+    let all: Vec<TokenTree> = item.into_iter().collect();
     let is =
         |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(name) if name.to_string() == word);
-    let begin = tokens.iter().position(|token| is(token, "fn")).ok_or("expected a function")?;
-    if tokens[..begin].iter().any(|token| is(token, "async")) {
+    let begin = all.iter().position(|token| is(token, "fn")).ok_or("expected a function")?;
+    if all[..begin].iter().any(|token| is(token, "async")) {
         return Err("a test is not async; use demi_threads::future::block_on inside".to_owned());
     }
     let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(arguments)), Some(TokenTree::Group(body))) =
-        (tokens.get(begin + 1), tokens.get(begin + 2), tokens.last())
+        (all.get(begin + 1), all.get(begin + 2), all.last())
     else {
         return Err("expected a function without parameters".to_owned());
     };
-    if !arguments.stream().is_empty() || body.delimiter() != Delimiter::Brace || tokens.len() != begin + 4 {
+    if !arguments.stream().is_empty() || body.delimiter() != Delimiter::Brace || all.len() != begin + 4 {
         return Err("a test has no parameters and returns nothing".to_owned());
     }
-    let before: TokenStream = tokens[..begin].iter().cloned().collect();
-    let text = format!(
-        "#[::core::prelude::v1::test] {before} fn {name}() {{ \
-         ::demi_threads::Check::named(::core::concat!(::core::module_path!(), \"::{name}\")){calls}.run(|| {body}) }}"
-    );
-    text.parse().map_err(|_| "the function cannot be read".to_owned())
+    let path = tokens(&format!("::core::concat!(::core::module_path!(), \"::{name}\")"))?;
+    // The body's own tokens are kept, so that places in it are where the reader has them.
+    let mut closure = tokens("||")?;
+    closure.extend([TokenTree::Group(body.clone())]);
+    let mut inside = tokens("::demi_threads::Check::named")?;
+    inside.extend([TokenTree::from(Group::new(Delimiter::Parenthesis, path))]);
+    inside.extend(calls);
+    inside.extend(tokens(".run")?);
+    inside.extend([TokenTree::from(Group::new(Delimiter::Parenthesis, closure))]);
+    let mut test = tokens("#[::core::prelude::v1::test]")?;
+    test.extend(all[..=begin + 2].iter().cloned());
+    test.extend([TokenTree::from(Group::new(Delimiter::Brace, inside))]);
+    Ok(test)
 }

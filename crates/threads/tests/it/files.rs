@@ -175,3 +175,40 @@ fn the_page_has_a_lane_for_each_task_and_marks_the_preemption() {
     assert_eq!(page.matches("switch preempt").count(), 1);
     assert!(page.contains("&lt;bank&gt; &amp; &quot;more&quot;") && !page.contains("<bank>"));
 }
+
+/// What goes on where it yields although others could: the deterministic scheduler would have let these go on.
+#[test]
+fn who_goes_on_where_it_yields_is_followed_too() {
+    use demi_threads::hint::spin_loop;
+    use demi_threads::sync::atomic::AtomicBool;
+    use demi_threads::sync::mpsc;
+    fn spins_twice() {
+        let ready = Arc::new(AtomicBool::new(false));
+        let set = Arc::clone(&ready);
+        let task = thread::spawn(move || set.store(true, Ordering::SeqCst));
+        let mut tries = 0;
+        while !ready.load(Ordering::SeqCst) {
+            tries += 1;
+            spin_loop();
+        }
+        assert!(tries < 2);
+        task.join().unwrap();
+    }
+    fn gives_up() {
+        let (to, from) = mpsc::channel();
+        let task = thread::spawn(move || drop(to.send(1)));
+        assert!(from.recv_timeout(std::time::Duration::from_millis(10)).is_ok());
+        task.join().unwrap();
+    }
+    for (name, test) in [("spins_twice", spins_twice as fn()), ("gives_up", gives_up)] {
+        let outcome = Check::named(name).explore(test);
+        let finding = outcome.finding().unwrap();
+        let schedule = finding.schedule().unwrap();
+        assert_eq!(&Schedule::read(&schedule.write()).unwrap(), schedule);
+        for _ in 0..3 {
+            let again = Check::named(name).replay(schedule.clone()).explore(test);
+            let again = again.finding().unwrap_or_else(|| panic!("{name}: {}", schedule.write()));
+            assert_eq!((again.executions(), again.least()), (1, finding.least()), "{name}");
+        }
+    }
+}

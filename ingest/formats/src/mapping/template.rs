@@ -204,7 +204,8 @@ impl<'a> Scope<'a> {
     fn look(&self, path: &'a Path, told: Option<(&mut Steps, &mut bool)>) -> Option<Found<'a>> {
         let text = path.text();
         let (mut trail, is_record) = told.unzip();
-        if let Some(name) = text.strip_prefix('@') {
+        // Other names that begin so are the record's own, as `@timestamp`.
+        if let Some(name) = text.strip_prefix('@').filter(|name| is_told(name)) {
             let Some(each) = self.each else { return (self.known)(name) };
             let inner = match name {
                 "key" => return Some(Found::Text(each.key.clone())),
@@ -249,6 +250,14 @@ impl<'a> Scope<'a> {
         }
         found.or_else(|| self.carried?.get(text).map(|text| Found::from(text.as_str())))
     }
+}
+
+/// Whether `@name` is what a mapping knows beside the record.
+fn is_told(name: &str) -> bool {
+    const NAMES: [&str; 11] =
+        ["line", "offset", "file", "stem", "raw", "rest", "time", "execution", "host", "each", "key"];
+    let dotted = ["each.", "clock."].iter().any(|begin| name.starts_with(begin));
+    NAMES.contains(&name) || dotted
 }
 
 /// The name that a path asks a record of texts for: a JSON pointer of one step is a name too.
@@ -583,6 +592,15 @@ mod tests {
         let record = Record::Json(record.clone());
         let scope = Scope { known: &known, ..Scope::of(&record) };
         Template::parse(template).unwrap().value(&scope).unwrap()
+    }
+
+    #[test]
+    fn keys_of_the_record_may_begin_as_what_is_told_does() {
+        let record = json!({"@timestamp": "2020-03-24T17:42:23Z", "@line": 3, "@a": {"b": 1}});
+        let read = |template| filled(template, &record).map(|found| found.to_string());
+        assert_eq!(read("{time|@timestamp}").as_deref(), Some("\"2020-03-24T17:42:23Z\""));
+        assert_eq!(read("{@line}").as_deref(), Some("7"), "what is told comes first");
+        assert_eq!(read("{@a.b}").as_deref(), Some("1"));
     }
 
     #[test]
