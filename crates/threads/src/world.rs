@@ -38,6 +38,8 @@ pub(crate) struct Task {
     left: i64,
     late_steps: u32,
     late_yields: u32,
+    /// How often it was about to time out.
+    timeouts: u32,
     /// Whether it woke up at a condition variable and has not taken the lock again.
     woke: bool,
 }
@@ -223,6 +225,9 @@ pub(crate) struct Plan {
     /// Whether it is looked for places that look alike.
     pub(crate) compares: bool,
 }
+
+/// Of so many times that a task is about to time out, it lets those go first that it kept waiting once.
+const UNFAIR_TIMEOUTS: u32 = 4;
 
 /// The most steps of an execution that are kept for reports.
 const MOST_STEPS_KEPT: usize = 1 << 20;
@@ -457,6 +462,7 @@ impl World {
             left,
             late_steps: 0,
             late_yields: 0,
+            timeouts: 0,
             woke: false,
         });
         self.live.push(id);
@@ -673,6 +679,7 @@ impl World {
             task.late_steps += 1;
             task.late_yields += u32::from(op.kind.yields());
         }
+        task.timeouts += u32::from(op.kind.times_out());
         let hash = mix(task.hash, place);
         if self.plan.compares && current < 64 {
             self.ran |= 1 << current;
@@ -766,7 +773,11 @@ impl World {
         let began = running && self.tasks[usize::from(current)].ops == 0;
         // A task that was chosen and did nothing has not run, or it would matter to others that it was left at once.
         if !began || yields {
-            self.fair.stepped(current, enabled, yields);
+            // Time passes whatever others do, so that who gives up after some tries is seen to do so; only who tries on and on lets them go first.
+            let lets = yields
+                && (!kind.times_out()
+                    || self.tasks[usize::from(current)].timeouts % UNFAIR_TIMEOUTS == UNFAIR_TIMEOUTS - 1);
+            self.fair.stepped(current, enabled, lets);
         }
         let could = running && enabled.contains(&current);
         self.fair.filter(enabled);

@@ -13,7 +13,7 @@ pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Tokens that a text gives. Where they stand is the attribute.
-fn tokens(text: &str) -> Result<TokenStream, String> {
+fn read(text: &str) -> Result<TokenStream, String> {
     text.parse().map_err(|_| format!("cannot be read: {text}"))
 }
 
@@ -39,7 +39,7 @@ fn calls(options: TokenStream) -> Result<TokenStream, String> {
         if value.is_empty() {
             return Err(format!("expected a value after `{name} =`"));
         }
-        calls.extend(tokens(".")?);
+        calls.extend(read(".")?);
         calls.extend([TokenTree::Ident(name), Group::new(Delimiter::Parenthesis, value).into()]);
     }
     Ok(calls)
@@ -62,16 +62,16 @@ fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream, String
     if !arguments.stream().is_empty() || body.delimiter() != Delimiter::Brace || all.len() != begin + 4 {
         return Err("a test has no parameters and returns nothing".to_owned());
     }
-    let path = tokens(&format!("::core::concat!(::core::module_path!(), \"::{name}\")"))?;
+    let path = read(&format!("::core::concat!(::core::module_path!(), \"::{name}\")"))?;
     // The body's own tokens are kept, so that places in it are where the reader has them.
-    let mut closure = tokens("||")?;
+    let mut closure = read("||")?;
     closure.extend([TokenTree::Group(body.clone())]);
-    let mut inside = tokens("::demi_threads::Check::named")?;
+    let mut inside = read("::demi_threads::Check::named")?;
     inside.extend([TokenTree::from(Group::new(Delimiter::Parenthesis, path))]);
     inside.extend(calls);
-    inside.extend(tokens(".run")?);
+    inside.extend(read(".run")?);
     inside.extend([TokenTree::from(Group::new(Delimiter::Parenthesis, closure))]);
-    let mut test = tokens("#[::core::prelude::v1::test]")?;
+    let mut test = read("#[::core::prelude::v1::test]")?;
     test.extend(all[..=begin + 2].iter().cloned());
     test.extend([TokenTree::from(Group::new(Delimiter::Brace, inside))]);
     Ok(test)

@@ -196,13 +196,26 @@ fn who_goes_on_where_it_yields_is_followed_too() {
     }
     fn gives_up() {
         let (to, from) = mpsc::channel();
-        let task = thread::spawn(move || drop(to.send(1)));
+        let task = thread::spawn(move || {
+            let _ = to.send(1);
+        });
         assert!(from.recv_timeout(std::time::Duration::from_millis(10)).is_ok());
         task.join().unwrap();
     }
-    for (name, test) in [("spins_twice", spins_twice as fn()), ("gives_up", gives_up)] {
+    fn gives_up_later() {
+        let (to, from) = mpsc::channel();
+        let task = thread::spawn(move || {
+            let _ = to.send(1);
+        });
+        assert!((0..3).any(|_| from.recv_timeout(std::time::Duration::from_millis(10)).is_ok()));
+        task.join().unwrap();
+    }
+    let tests =
+        [("spins_twice", spins_twice as fn()), ("gives_up", gives_up), ("gives_up_later", gives_up_later)];
+    for (name, test) in tests {
         let outcome = Check::named(name).explore(test);
         let finding = outcome.finding().unwrap();
+        assert_eq!(finding.least(), Some((0, true)), "{name}");
         let schedule = finding.schedule().unwrap();
         assert_eq!(&Schedule::read(&schedule.write()).unwrap(), schedule);
         for _ in 0..3 {
