@@ -10,7 +10,6 @@ use demi_schemas::EventId;
 use demi_schemas::summary::{
     AgainstStamps, Beginning, BuildSummary, ProvenanceRule, StampCheck, WindowSummary,
 };
-use demi_store::Quarantined;
 
 use super::Outcome;
 use super::built::Built;
@@ -148,7 +147,7 @@ pub fn run(args: BuildArgs, ui: &Ui) -> Outcome {
         }
     };
     built.note(args.out());
-    tell(&args, &built.summary, None, built.quarantined, ui)?;
+    tell(&args, &built.summary, None, &built.incomplete, ui)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -174,15 +173,16 @@ fn of_logs(args: &BuildArgs, mut options: BuildOptions, ui: &Ui) -> Outcome {
     let quarantined = logs.quarantined()?;
     options.backwards = logs.backwards().to_vec();
     logs.system().clone_into(&mut options.system);
+    let incomplete = Incomplete::of_logs(logs.actors(), quarantined, options.backwards.clone());
     if args.refuse_incomplete {
-        Incomplete::of_logs(logs.actors(), quarantined.clone(), options.backwards.clone()).refuse()?;
+        incomplete.refuse()?;
     }
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
     let built =
         super::find::build_window(logs.files(), options, &args.window.window()?, args.out(), &mut say);
     bar.finish_and_clear();
-    tell(args, &built?, Some(&logs.in_words()), quarantined, ui)?;
+    tell(args, &built?, Some(&logs.in_words()), &incomplete, ui)?;
     Ok(if damaged { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
@@ -191,7 +191,7 @@ fn tell(
     args: &BuildArgs,
     summary: &BuildSummary,
     read: Option<&str>,
-    quarantined: Vec<Quarantined>,
+    incomplete: &Incomplete,
     ui: &Ui,
 ) -> Result<(), Box<dyn Error>> {
     if args.json {
@@ -200,8 +200,7 @@ fn tell(
         let described = describe(summary, &args.out().display().to_string());
         ui.result(&read.map_or_else(|| described.clone(), |read| format!("{read}\n{described}")));
     }
-    let query = demi_lineage::query::Query::open(args.out(), false)?;
-    Incomplete::of_order(&query, quarantined, summary.backwards.clone())?.warn(ui);
+    incomplete.warn(ui);
     let checked = if args.check_stamps { against_stamps(summary.stamps.as_ref()) } else { Vec::new() };
     for warning in summary.warnings.iter().chain(&checked) {
         ui.note(&format!("warning: {warning}"));

@@ -12,7 +12,7 @@ use demi_lineage::query::{RebuildReason, Refreshed};
 use demi_lineage::window::Window;
 use demi_lineage::{BuildOptions, LineageError};
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
-use demi_store::{Quarantined, Store, backward_stamps, quarantined};
+use demi_store::{Store, backward_stamps};
 use tempfile::TempDir;
 
 use super::incomplete::Incomplete;
@@ -84,8 +84,8 @@ pub fn systems(place: &Path) -> Result<Vec<String>, Box<dyn Error>> {
 /// An execution that was built of a store.
 pub struct Built {
     pub summary: BuildSummary,
-    /// What stands in the quarantine of the store.
-    pub quarantined: Vec<Quarantined>,
+    /// What is missing in the store.
+    pub incomplete: Incomplete,
     store: Store,
 }
 
@@ -109,9 +109,9 @@ pub fn build(
 ) -> Result<Built, Box<dyn Error>> {
     let mut store = Store::open(place)?;
     let system = system(&store, named)?;
-    let quarantined = quarantined(&store, Some(&system))?;
+    let incomplete = Incomplete::of_store(&store, &system)?;
     if refuse_incomplete {
-        Incomplete::of_store(&store, &system)?.refuse()?;
+        incomplete.refuse()?;
     }
     options.backwards = backward_stamps(&store, &system)?;
     options.system.clone_from(&system);
@@ -121,7 +121,7 @@ pub fn build(
         super::find::build_window(files, options.clone(), window, out, &mut say)
     });
     bar.finish_and_clear();
-    Ok(Built { summary: result?, quarantined, store })
+    Ok(Built { summary: result?, incomplete, store })
 }
 
 /// Builds an execution of files that hold a past of a system of a store.
@@ -134,16 +134,16 @@ pub fn build_of(
     ui: &Ui,
 ) -> Result<Built, Box<dyn Error>> {
     let store = Store::open(place)?;
-    let quarantined = quarantined(&store, Some(&options.system))?;
+    let incomplete = Incomplete::of_store(&store, &options.system)?;
     if refuse_incomplete {
-        Incomplete::of_store(&store, &options.system)?.refuse()?;
+        incomplete.refuse()?;
     }
     options.backwards = backward_stamps(&store, &options.system)?;
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
     let result = super::find::build(&files, &options, out, &mut say);
     bar.finish_and_clear();
-    Ok(Built { summary: result?, quarantined, store })
+    Ok(Built { summary: result?, incomplete, store })
 }
 
 /// Reads the files of a system. Who loses one of them to a daemon that merged it away and removed it looks again at what there is.
@@ -202,12 +202,10 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
 }
 
 impl Order {
-    /// What stands in the quarantine of the store; nothing where it was built of none.
-    pub fn quarantined(&self) -> Result<Vec<Quarantined>, Box<dyn Error>> {
-        Ok(match &self.store {
-            Some((store, system)) => quarantined(store, Some(system))?,
-            None => Vec::new(),
-        })
+    /// What is missing in the store; `None` where it was built of none. What was deleted there is not missing.
+    pub fn incomplete(&self) -> Result<Option<Incomplete>, Box<dyn Error>> {
+        let of = |(store, system): &(Store, String)| Incomplete::of_store(store, system);
+        self.store.as_ref().map(of).transpose()
     }
 
     /// Actors whose stamps run backwards, as loads into the store found them; `None` where it was built of none.

@@ -9,9 +9,10 @@ use demi_common::sealed::SealedFile;
 use demi_lineage::BuildOptions;
 use demi_lineage::window::Window;
 use demi_schemas::summary::{BackwardStamps, BuildSummary};
-use demi_store::Quarantined;
+
 use tempfile::TempDir;
 
+use super::incomplete::Incomplete;
 use super::left_out;
 
 /// Whether a folder is an event store.
@@ -37,7 +38,7 @@ pub fn systems(_: &Path) -> Result<Vec<String>, Box<dyn Error>> {
 /// An execution that was built of a store.
 pub struct Built {
     pub summary: BuildSummary,
-    pub quarantined: Vec<Quarantined>,
+    pub incomplete: Incomplete,
 }
 
 impl Built {
@@ -87,9 +88,9 @@ pub fn order(target: &Path, _: Option<&str>, _: &Ui) -> Result<Order, Box<dyn Er
 }
 
 impl Order {
-    /// What stands in the quarantine of the store.
-    pub fn quarantined(&self) -> Result<Vec<Quarantined>, Box<dyn Error>> {
-        Ok(Vec::new())
+    /// What is missing in the store.
+    pub fn incomplete(&self) -> Result<Option<Incomplete>, Box<dyn Error>> {
+        Ok(None)
     }
 
     /// Actors whose stamps run backwards, as loads into the store found them.

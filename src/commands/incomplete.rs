@@ -44,14 +44,10 @@ impl Incomplete {
         Incomplete { gaps, quarantined, backwards }
     }
 
-    /// What is missing in an execution, in the quarantine of the store it was built from, and whose stamps run backwards.
-    pub fn of_order(
-        query: &Query,
-        quarantined: Vec<Quarantined>,
-        backwards: Vec<BackwardStamps>,
-    ) -> Result<Incomplete, Box<dyn Error>> {
+    /// What is missing in an execution, and whose stamps run backwards.
+    pub fn of_order(query: &Query, backwards: Vec<BackwardStamps>) -> Result<Incomplete, Box<dyn Error>> {
         let gaps = gaps(query.runs()?.into_iter().map(|run| (run.actor, run.missing_before)));
-        Ok(Incomplete { gaps, quarantined, backwards })
+        Ok(Incomplete { gaps, quarantined: Vec::new(), backwards })
     }
 
     /// Says what is missing.

@@ -159,6 +159,8 @@ impl Service {
             let update = json!({
                 "type": "update", "version": self.count, "key": key, "value": value, "node": node, "answer": answer,
             });
+            // What is decided is decided, also before the replica tells the node.
+            self.answers.insert((node.to_owned(), id), answer.to_string());
             return vec![Sent::Others(update)];
         }
         self.answered(node, id, answer)
@@ -279,6 +281,26 @@ mod tests {
                     json!({ "type": "cas", "msg_id": id, "key": key, "from": from, "to": to })
                 }
             }
+        }
+    }
+
+    /// An update that the master took and no replica has seen is not taken again.
+    #[test]
+    fn what_is_decided_is_known_before_a_replica_tells_it() {
+        let (mut master, follower) = (Service::new(Part::Master), Service::new(Part::Follower(0)));
+        master.request("n0", &Write("x", 10).body(1));
+        master.request("n0", &Swap("x", 10, 74).body(4));
+        for parts in [[&follower, &master], [&master, &follower]] {
+            let merged = Service::merged(parts.into_iter()).unwrap();
+            let answer =
+                |id| merged.answer("n0", id).map(|text| serde_json::from_str::<Value>(text).unwrap());
+            assert_eq!(answer(4).unwrap()["type"], "cas_ok");
+            assert_eq!(answer(5), None);
+            let Some(Sent::Answer { body, .. }) = merged.clone().request("n1", &Read("x").body(1)).pop()
+            else {
+                panic!("no answer")
+            };
+            assert_eq!(body["value"], 74);
         }
     }
 

@@ -81,11 +81,12 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     if args.ask.as_ref().is_some_and(ask::Ask::is_many_pasts) {
         query.prepare_for_many()?;
     }
-    let backwards = match order.backward_stamps()? {
-        Some(backwards) => backwards,
-        None => demi_lineage::execution::load_summary(&order.folder)?.backwards,
+    let incomplete = match order.incomplete()? {
+        Some(incomplete) => incomplete,
+        None => {
+            Incomplete::of_order(&query, demi_lineage::execution::load_summary(&order.folder)?.backwards)?
+        }
     };
-    let incomplete = Incomplete::of_order(&query, order.quarantined()?, backwards)?;
     match args.refuse_incomplete {
         true => incomplete.refuse()?,
         false => incomplete.warn(ui),
