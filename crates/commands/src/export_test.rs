@@ -93,9 +93,26 @@ fn name(schedule: &Schedule) -> String {
     name
 }
 
+/// What actors break that come to no end or wait for each other: it is seen by who knows all that could go on, and a test over the protocol follows
+/// the schedule alone.
+const BEYOND_A_STEP: [&str; 4] = ["Livelock:", "Hog:", "Deadlock:", "Stuck:"];
+
 /// What a test over the protocol holds: the model's command, as strings of the language, and the scenario as JSON.
-fn parts(language: Language, scenario: &Scenario) -> Result<(String, String), String> {
+fn parts(language: Language, scenario: &Scenario, schedule: &Schedule) -> Result<(String, String), String> {
+    let broken = &schedule.header.violation;
+    let unseen = |broken: &String| BEYOND_A_STEP.iter().any(|begin| broken.starts_with(begin));
+    if !broken.is_empty() && broken.iter().all(unseen) {
+        return Err(format!(
+            "such a test cannot see {}: run `replay SCHEDULE --scenario SCENARIO --strict` as a test, which says whether it is there",
+            broken.join(", ")
+        ));
+    }
     let command = match &scenario.model {
+        ModelRef::Child(child) if child.nodes.is_some() => {
+            return Err("such a test asks a model, and the scenario's program is no model: write a script with --format maelstrom-script, or run `replay \
+                        SCHEDULE --scenario SCENARIO --strict` as a test"
+                .to_owned());
+        }
         ModelRef::Child(child) if !child.command.is_empty() => &child.command,
         ModelRef::Child(_) => {
             return Err("such a test starts its model, and the scenario names a socket: give it one with a \
@@ -116,7 +133,7 @@ fn parts(language: Language, scenario: &Scenario) -> Result<(String, String), St
 
 fn javascript(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
     let language = Language::JavaScript;
-    let (command, scenario) = parts(language, scenario)?;
+    let (command, scenario) = parts(language, scenario, schedule)?;
     Ok(format!(
         "// The shortest execution found that breaks {broken}.\n//\n// Written by `demi-lineage export --format \
          js-test`. It fails while the bug is there. Run it with `node --test` where the\n// model's command is \
@@ -134,7 +151,7 @@ fn javascript(scenario: &Scenario, schedule: &Schedule) -> Result<String, String
 
 fn python(scenario: &Scenario, schedule: &Schedule) -> Result<String, String> {
     let language = Language::Python;
-    let (command, scenario) = parts(language, scenario)?;
+    let (command, scenario) = parts(language, scenario, schedule)?;
     // The first two lines of a file in Python may say how it is encoded: nothing from outside stands there.
     Ok(format!(
         "\"\"\"The shortest execution found that breaks an invariant.\n\nWritten by `demi-lineage export --format \
@@ -196,6 +213,25 @@ mod tests {
         ] {
             assert_eq!(library(program), expected, "{program}");
         }
+    }
+
+    #[test]
+    fn a_test_that_would_pass_while_the_bug_is_there_is_refused() {
+        let scenario = |nodes: &str| {
+            Scenario::parse(&format!("network = \"fifo\"\n[model]\ncommand = [\"x\"]\n{nodes}")).unwrap()
+        };
+        let written = |scenario: &Scenario, violations: &[&str]| {
+            let mut schedule = Schedule::new(Vec::new());
+            schedule.header.violation = violations.iter().map(|&text| text.to_owned()).collect();
+            [Language::Python, Language::JavaScript]
+                .map(|language| text(language, scenario, &schedule, "program").is_ok())
+        };
+        let model = scenario("");
+        assert_eq!(written(&model, &["MutualExclusion:a:b"]), [true; 2]);
+        assert_eq!(written(&model, &["Livelock:shop"]), [false; 2]);
+        assert_eq!(written(&model, &["Deadlock:a:b"]), [false; 2]);
+        assert_eq!(written(&model, &["Livelock:shop", "Paid:a"]), [true; 2], "the other one is seen");
+        assert_eq!(written(&scenario("nodes = 2\n"), &["lin-kv/not linearizable"]), [false; 2]);
     }
 
     #[test]
