@@ -122,6 +122,29 @@ fn a_log_of_what_was_deleted_can_be_loaded_again() {
     assert_eq!((&again["added"], &again["deleted"]), (&0.into(), &2.into()));
 }
 
+/// What was deleted is not called missing by questions of the store, and by what is built of it; what is missing is.
+#[test]
+fn what_was_deleted_is_not_missing_in_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let log = [line("c", 1, None), line("c", 2, Some(1)), line("c", 3, Some(20)), line("d", 2, Some(20))];
+    fs::write(at("log.jsonl"), log.concat()).unwrap();
+    demi(&["ingest", "load", "--store", &at("store"), "--system", "s", &at("log.jsonl"), "--json"]);
+    let delete =
+        ["ingest", "delete", "--store", &at("store"), "--system", "s", "--before", "2026-01-10", "--json"];
+    assert_eq!(demi(&delete)[0]["events"], 1);
+    let warned = |args: &[&str]| output(args).2;
+    let store = at("store");
+    let query = ["query", &store, "past", "c/3"];
+    let told = warned(&query);
+    assert!(told.contains("(d: 1)") && !told.contains("c: 1"), "{told}");
+    let told = warned(&["build", "--store", &store, "--violation", "none", "--out", &at("exec")]);
+    assert!(told.contains("(d: 1)") && !told.contains("c: 1"), "{told}");
+    let remove = ["ingest", "delete", "--store", &store, "--system", "s", "--actor", "d", "--json"];
+    demi(&remove);
+    assert_eq!(output(&["query", &store, "--refuse-incomplete", "past", "c/3"]).0, 0, "nothing is missing");
+}
+
 #[test]
 fn nothing_of_a_deleted_actor_is_on_the_disk() {
     let folder = tempfile::tempdir().unwrap();
