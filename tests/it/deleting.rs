@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::support::kill::daemon::Daemon;
 use crate::support::run::{demi, output};
+use assert_cmd::Command;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
@@ -133,7 +134,10 @@ fn what_was_deleted_is_not_missing_in_answers() {
     let delete =
         ["ingest", "delete", "--store", &at("store"), "--system", "s", "--before", "2026-01-10", "--json"];
     assert_eq!(demi(&delete)[0]["events"], 1);
-    let warned = |args: &[&str]| output(args).2;
+    let warned = |args: &[&str]| {
+        let output = Command::cargo_bin("demi-lineage").unwrap().args(args).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
     let store = at("store");
     let query = ["query", &store, "past", "c/3"];
     let told = warned(&query);
