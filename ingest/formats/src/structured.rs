@@ -50,8 +50,11 @@ fn put_tree(tag: u8, value: &Value, depth: u32, digest: &mut Vec<u8>) -> bool {
         }
         Value::Array(items) => {
             put(digest, tag, format!("[{}", items.len()).as_bytes());
-            let whole = items.iter().fold(true, |whole, item| put_tree(19, item, depth + 1, digest) && whole);
-            return whole && depth < DEEP;
+            let mut whole = depth < DEEP;
+            for item in items {
+                whole &= put_tree(19, item, depth + 1, digest);
+            }
+            return whole;
         }
         Value::Object(map) => {
             put(digest, tag, format!("{{{}", map.len()).as_bytes());
