@@ -217,20 +217,29 @@ fn id_reason(events: &Events, send: u32) -> Reason {
 
 /// Who has received which of the sends of one id. A send to anyone is received once by each actor, another one once.
 #[derive(Default)]
-struct Received(FxHashSet<(u32, u32)>);
+struct Received {
+    all: FxHashSet<(u32, u32)>,
+    /// Of sends to anyone, by the first of them and an actor: how many that one has passed.
+    passed: FxHashMap<(u32, u32), usize>,
+}
 
 impl Received {
     /// The first of these sends that an actor can have received, which it then has.
     fn take(&mut self, events: &Events, sends: Option<&mut VecDeque<u32>>, actor: u32) -> Option<u32> {
         let sends = sends?;
-        let who = |send: u32| if events.receiver(send) == NONE { actor } else { NONE };
-        let at = sends.iter().position(|&send| !self.0.contains(&(send, who(send))))?;
-        let send = sends[at];
-        self.0.insert((send, who(send)));
-        if who(send) == NONE {
-            // All before it were taken too, and by nobody else.
-            sends.drain(..=at);
+        let first = *sends.front()?;
+        if events.receiver(first) != NONE {
+            // All of them are to one: what is taken is taken.
+            return std::iter::from_fn(|| sends.pop_front()).find(|&send| self.all.insert((send, NONE)));
         }
+        let passed = self.passed.entry((first, actor)).or_default();
+        let (at, send) = sends
+            .iter()
+            .copied()
+            .enumerate()
+            .skip(*passed)
+            .find(|&(_, send)| self.all.insert((send, actor)))?;
+        *passed = at + 1;
         Some(send)
     }
 }
