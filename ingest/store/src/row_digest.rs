@@ -110,8 +110,8 @@ impl<'a> RowDigests<'a> {
         let vector_clock: Option<VectorClock> = self.json(16, row)?;
         let attrs = self.text(17, row).map(|json| values.read_entries(json)).transpose()?.unwrap_or_default();
         let part = |value| values.part(value);
-        let attrs: Vec<_> = attrs.iter().map(|(name, attr)| (name.as_str(), part(attr))).collect();
-        let attrs: Vec<_> = attrs.into_iter().filter(|(name, _)| !FOUND.contains(name)).collect();
+        let attrs = attrs.iter().map(|(name, attr)| (name.as_str(), part(attr)));
+        let attrs: Vec<_> = attrs.filter(|(name, _)| !FOUND.contains(name)).collect();
         Ok(digester.content(&Content {
             actor,
             incarnation,
