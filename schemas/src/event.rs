@@ -23,6 +23,9 @@ pub const ANYONE: &str = "*";
 /// What a `msg_id` begins with that was made by counting the messages between two actors. Whether the n-th receive is that of the n-th send is a
 /// guess unless both logs have their beginning.
 pub const COUNTED_ID: &str = "count:";
+/// What stands in place of [`COUNTED_ID`] once a record of the logs could not be read: the messages behind it may be counted wrong. The same
+/// message has the one at one end and the other at the other, if one end was read before the loss.
+pub const COUNTED_AFTER_LOSS_ID: &str = "count?:";
 /// What a `msg_id` begins with that was made by taking the earliest send of equal key. Which of several sends a receive takes is a guess.
 pub const EARLIEST_ID: &str = "earliest:";
 

@@ -11,6 +11,7 @@ use demi_formats::Source;
 use demi_lineage::export::{self, Content};
 use demi_lineage::window::{self, Window};
 use demi_lineage::{BuildOptions, LineageError, ViolationSpec};
+use demi_schemas::Kind;
 use demi_schemas::summary::BuildSummary;
 use regex::{Regex, RegexBuilder};
 
@@ -87,16 +88,24 @@ pub struct Hit {
 pub fn find(exec: &Path, needle: &Needle) -> Result<Vec<Hit>, Box<dyn Error>> {
     let mut hits = Vec::new();
     match needle {
-        Needle::Text(regex) => export::contents(
-            exec,
-            |_| true,
-            |rank, content| -> Result<(), LineageError> {
-                if holds(regex, &content) {
-                    hits.push(Hit { rank, content });
-                }
-                Ok(())
-            },
-        )?,
+        Needle::Text(regex) => {
+            // A kind is looked for by its whole name: every event has one.
+            let is_whole =
+                |kind: &Kind| regex.find(kind.as_str()).is_some_and(|m| m.len() == kind.as_str().len());
+            let wanted: Vec<Kind> = Kind::ALL.into_iter().filter(is_whole).collect();
+            let kinds = if wanted.is_empty() { Vec::new() } else { export::skeleton(exec)?.kind };
+            export::contents(
+                exec,
+                |_| true,
+                |rank, content| -> Result<(), LineageError> {
+                    let is_kind = || kinds.get(rank as usize).is_some_and(|kind| wanted.contains(kind));
+                    if holds(regex, &content) || is_kind() {
+                        hits.push(Hit { rank, content });
+                    }
+                    Ok(())
+                },
+            )?;
+        }
         Needle::Line(line) => {
             let offset = offset_of(line)?;
             // The nearest event of the file before the line, to be named where the line became none.

@@ -54,6 +54,9 @@ fn a_text_or_a_line_leads_to_its_event() {
     assert_eq!(events(&["--line", "logs/a.jsonl:3"]), ["a/2"]);
     assert_eq!(events(&["--line", "./logs/b.jsonl:2"]), ["b/2"]);
     assert_eq!(events(&["Vote", "--limit", "1"]), ["a/2"]);
+    // A kind counts as a whole: not every local event holds "loc".
+    assert_eq!(events(&["Receive"]), ["b/1"]);
+    assert_eq!(events(&["loc"]), [] as [&str; 0]);
     let text = done(at, &["query", "exec", "find", "two leaders"]);
     assert_eq!(text.lines().next(), Some("b/2  local: ERROR: two leaders in term 7"));
     assert_eq!(told(at, &["query", "exec", "find", "three leaders"]).0, 1);
@@ -119,5 +122,5 @@ fn one_log_of_all_actors_keeps_the_order() {
     let log = done(at, &["export", "exec", "--format", "merged-log"]);
     let place = |name: &str| log.lines().position(|line| line.starts_with(name)).unwrap();
     assert!(place("a/2") < place("b/1") && place("b/1") < place("b/2"), "{log}");
-    assert!(log.contains("a/2  send Vote to b  Vote(Term(7))\n"), "{log}");
+    assert!(log.contains("a/2  send Vote to b id 1  Vote(Term(7))\n"), "{log}");
 }

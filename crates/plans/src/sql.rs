@@ -283,11 +283,13 @@ FROM (SELECT actor, incarnation, seq, seq - row_number() OVER (PARTITION BY acto
       FROM (SELECT DISTINCT actor, incarnation, seq FROM events WHERE seq < 1152921504606846976) k) i
 GROUP BY actor, incarnation, island";
 
-/// `alone` must never be NULL: NOT NULL drops every event without `via`.
+/// Of a message that was counted, one end may say that a record was lost before it. `alone` must never be NULL: NOT NULL drops every event without
+/// `via`.
 fn positions(dialect: Dialect) -> String {
     let (from, to) = (dialect.quoted("from"), dialect.quoted("to"));
     format!(
-        "SELECT e.actor, a.number, a.block, e.incarnation, e.seq, e.kind, e.msg_id, e.{from}, e.{to},\n  \
+        "SELECT e.actor, a.number, a.block, e.incarnation, e.seq, e.kind,\n  \
+         replace(e.msg_id, 'count?:', 'count:') AS msg_id, e.{from}, e.{to},\n  \
          row_number() OVER (PARTITION BY e.actor ORDER BY e.incarnation, e.seq) AS ord,\n  \
          (e.actor = '_environment' OR (e.kind IN ('send', 'timer_set') AND coalesce(e.via = 'thread', false))) AS alone\n\
          FROM events e JOIN actors a ON a.actor = e.actor"

@@ -204,9 +204,10 @@ impl fmt::Display for FailureKind {
                 "livelock: {} go on without end, although each lets the others go first ({steps} steps; DEMI_STEPS raises the limit)",
                 tasks.join(", ")
             ),
-            FailureKind::Livelock { tasks, round, .. } => write!(
+            FailureKind::Livelock { tasks, steps, round } => write!(
                 f,
-                "livelock: {} can make this round again and again, although each lets the others go first:\n  {}",
+                "livelock: {} can make this round again and again, although each lets the others go first (they did for {steps} steps; DEMI_STEPS \
+                 raises the limit):\n  {}",
                 tasks.join(", "),
                 round.join("\n  ")
             ),

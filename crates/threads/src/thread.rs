@@ -1,6 +1,7 @@
 //! Tasks, with the names and signatures of [`std::thread`].
 
 use std::io;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -292,6 +293,14 @@ pub fn current() -> Thread {
         let name = task.and_then(|task| task.name.as_ref()).map(ToString::to_string);
         Thread { id: ThreadId(world.current), name }
     })
+}
+
+/// How many tasks a program should begin: two on every machine, so that its schedules are the same everywhere.
+///
+/// # Errors
+/// Never; the standard library's may.
+pub fn available_parallelism() -> io::Result<NonZero<usize>> {
+    Ok(NonZero::<usize>::MIN.saturating_add(1))
 }
 
 /// Lets other tasks go first.

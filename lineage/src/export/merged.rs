@@ -31,6 +31,7 @@ pub(crate) fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), ExportErro
         say(" ", &content.type_);
         say(" from ", &content.from);
         say(" to ", &content.to);
+        say(" id ", &content.msg_id);
         say("  ", &content.payload);
         say("  ", &content.fields);
         say("  state ", &content.state);

@@ -12,7 +12,7 @@ pub(crate) struct Hit {
     send: usize,
     /// Whether it is the k-th of its content on both sides, or keeps the channel's order without doubt about it.
     in_order: bool,
-    /// Whether no other match keeps the channel's order.
+    /// Whether no other match is possible: nothing else on the channel has its content.
     certain: bool,
 }
 
@@ -27,7 +27,7 @@ impl Hit {
         self.in_order
     }
 
-    /// Whether no other match keeps the channel's order.
+    /// Whether no other match is possible: nothing else on the channel has its content.
     pub(crate) fn certain(&self) -> bool {
         self.certain
     }
@@ -45,27 +45,28 @@ fn places(keys: &[u128]) -> Positions {
 /// Aligns the contents of receives with those of sends, both in order; `ordered` says that the channel keeps order.
 ///
 /// First the k-th receive of a content is its k-th send, where all counts agree. Otherwise, on an ordered channel,
-/// receives are embedded in the sends in order: the leftmost embedding is taken, and what it shares with the rightmost is
-/// certain. Where there is no embedding (repeated or unknown messages) a longest common subsequence is taken
+/// receives are embedded in the sends in order: the leftmost embedding is taken. Nothing says that a channel loses, repeats and overtakes nothing, so only what is
+/// there once is certain. Where there is no embedding (repeated or unknown messages) a longest common subsequence is taken
 /// (J. W. Hunt and T. G. Szymanski, CACM 20(5), 1977), and the rest by content alone.
 pub(crate) fn align(sends: &[u128], receives: &[u128], ordered: bool) -> Vec<Option<Hit>> {
     let of_send = places(sends);
     let of_receive = places(receives);
     let same_counts = of_receive.iter().all(|(k, r)| of_send.get(k).is_some_and(|s| s.len() == r.len()));
+    // Of two alike one may have been lost and the other received twice.
+    let is_single = |key: &u128| of_send[key].len() == 1 && of_receive[key].len() == 1;
     let mut hits = vec![None; receives.len()];
     if same_counts || !ordered {
         by_count(&of_send, receives, &mut hits, &mut vec![false; sends.len()], ordered);
         for (hit, key) in hits.iter_mut().zip(receives) {
             if let Some(hit) = hit {
-                hit.certain = same_counts && (ordered || of_send[key].len() == 1);
+                hit.certain = same_counts && is_single(key);
             }
         }
         return hits;
     }
     if let Some(left) = leftmost(&of_send, receives) {
-        let right = rightmost(&of_send, receives, sends.len());
         for (i, send) in left.into_iter().enumerate() {
-            hits[i] = Some(Hit { send, in_order: true, certain: right[i] == send });
+            hits[i] = Some(Hit { send, in_order: true, certain: is_single(&receives[i]) });
         }
         return hits;
     }
@@ -112,23 +113,6 @@ fn leftmost(of_send: &Positions, receives: &[u128]) -> Option<Vec<usize>> {
             Some(send)
         })
         .collect()
-}
-
-/// The embedding that takes each send as late as possible; there is one, because there is a leftmost.
-fn rightmost(of_send: &Positions, receives: &[u128], sends: usize) -> Vec<usize> {
-    let mut until = sends;
-    let mut found: Vec<usize> = receives
-        .iter()
-        .rev()
-        .map(|key| {
-            let list = &of_send[key];
-            let at = list.partition_point(|&p| p < until);
-            until = at.checked_sub(1).map_or(0, |i| list[i]);
-            until
-        })
-        .collect();
-    found.reverse();
-    found
 }
 
 /// Pairs (receive, send) of a longest common subsequence, or of a greedy one where that would cost too much.

@@ -39,7 +39,7 @@ fn join_in(events: &Events, matching: &mut Matching, parts: usize) -> SharedIds 
     let mates: Vec<AtomicU32> = matching.take_mates().into_iter().map(AtomicU32::new).collect();
     let done: Vec<Part> = (0..parts)
         .into_par_iter()
-        .map(|part| Part::join(events, &mates, spread.iter().map(|spread| spread[part].as_slice())))
+        .map(|part| Part::join(events, nobody, &mates, spread.iter().map(|spread| spread[part].as_slice())))
         .collect();
     drop(spread);
     let mates: Vec<u32> = mates.into_iter().map(AtomicU32::into_inner).collect();
@@ -106,7 +106,12 @@ struct Part {
 
 impl Part {
     /// Joins the ends of a part, which come in order.
-    fn join<'a>(events: &Events, mates: &[AtomicU32], ends: impl Iterator<Item = &'a [u32]> + Clone) -> Part {
+    fn join<'a>(
+        events: &Events,
+        nobody: u32,
+        mates: &[AtomicU32],
+        ends: impl Iterator<Item = &'a [u32]> + Clone,
+    ) -> Part {
         let mut part = Part::default();
         let all = || ends.clone().flatten().copied();
         let id = |e: u32| events.id[e as usize];
@@ -141,10 +146,10 @@ impl Part {
                 part.shared.entry(send).or_default().push(e);
             } else if mate(send) != NONE {
                 part.further(events, (send, e), mate(send), &mut received);
-            } else if events.receiver(send) == events.actor[e as usize] || events.receiver(send) == NONE {
-                join(send, e);
-            } else {
+            } else if contradict(events, nobody, send, e) {
                 elsewhere.push((send, e));
+            } else {
+                join(send, e);
             }
         }
         for (send, e) in elsewhere {
@@ -189,25 +194,39 @@ fn how(events: &Events, whole: &CompleteLogs, nobody: u32, send: u32, receive: u
     match (events.has(receive, COUNTED), events.has(receive, EARLIEST)) {
         (false, false) => (id_reason(events, send), !contradict(events, nobody, send, receive)),
         // Where both logs have their beginning the n-th of each is known.
-        (true, false) if whole.until(events, send) && whole.until(events, receive) => {
+        (true, false)
+            if !events.has(send, EARLIEST) && whole.until(events, send) && whole.until(events, receive) =>
+        {
             (Reason::ChannelOrder, true)
         }
         _ => (Reason::Inferred, false),
     }
 }
 
-/// Whether the ends of a message say that it went between others: each process may number its messages by itself, so that two have one id.
+/// Whether the ends of a message say that it went between others: each process may number its messages by itself, so that two have one id. An id that
+/// is made to be the only one in the world is believed.
 fn contradict(events: &Events, nobody: u32, send: u32, receive: u32) -> bool {
-    if events.kind[send as usize] != Kind::Send {
+    if events.kind[send as usize] != Kind::Send || events.id[send as usize].is_wide() {
         return false;
     }
     let (sender, receiver) = (events.actor[send as usize], events.actor[receive as usize]);
-    let to_another = events.receiver(send) != NONE && events.receiver(send) != receiver;
-    let from = events.from[receive as usize];
-    let from_another = from != NONE && from != sender_name(events, send, nobody) && {
-        let named = events.actor_of_name[from as usize];
-        named != NONE && named != sender
+    let name_of = |actor: u32| events.actors[actor as usize];
+    let says = |name: u32| name != NONE && name != nobody && events.names.text(name) != ANYONE;
+    // Telemetry names the service that is asked, and one of its replicas takes it.
+    let replica = |of: u32, actor: u32| {
+        let actor = events.names.text(name_of(actor));
+        actor.strip_prefix(events.names.text(of)).is_some_and(|rest| rest.starts_with('/'))
     };
+    // Both ends may write addresses in place of names.
+    let (to, taken_by) = (events.to[send as usize], events.to[receive as usize]);
+    let to_another = says(to) && to != name_of(receiver) && to != taken_by && !replica(to, receiver);
+    let from = events.from[receive as usize];
+    let from_another = says(from)
+        && from != name_of(sender)
+        && from != sender_name(events, send, nobody)
+        && !replica(from, sender)
+        // What is outside of the logs is named as one likes.
+        && !(events.in_environment(send) && events.actor_of_name[from as usize] == NONE);
     to_another || from_another
 }
 
@@ -335,16 +354,19 @@ mod tests {
                 matching.status[e as usize] = Status::Duplicate;
             }
         };
+        let is_for_another = |send: u32, e: u32| {
+            let (to, actor) = (events.to[send as usize], events.actor[e as usize]);
+            let name = |name: u32| if name == NONE { "" } else { events.names.text(name) };
+            events.kind[send as usize] == Kind::Send
+                && !["", ANYONE, name(events.actors[actor as usize])].contains(&name(to))
+                && name(to) != name(events.to[e as usize])
+        };
         for e in ends(Kind::is_delivery) {
             let sends = of(events.id[e as usize]);
             match sends[..] {
                 [] => {}
                 [send] if matching.mate(send) != NONE => again(matching, send, e, &mut received),
-                [send]
-                    if events.receiver(send) != NONE && events.receiver(send) != events.actor[e as usize] =>
-                {
-                    elsewhere.push((send, e));
-                }
+                [send] if is_for_another(send, e) => elsewhere.push((send, e)),
                 [send] => matching.join(send, e, id_reason(events, send), true),
                 _ => shared.entry(sends[0]).or_insert((sends, Vec::new())).1.push(e),
             }

@@ -1,4 +1,4 @@
-//! Logs of which the beginning is known: what was counted in them, or is equal in content, was counted from the first on.
+//! Logs of which the beginning is known, that of the first incarnation: what was counted in them, or is equal in content, was counted from the first on.
 
 use demi_schemas::Kind;
 
@@ -18,12 +18,14 @@ impl CompleteLogs {
             if events.kind[range.start as usize] != Kind::Start {
                 return range.start;
             }
-            let mut last = (events.places.get(range.start).0, 0);
+            let (mut last, mut stopped) = ((0, 0), false);
             let follows = |e: &u32| {
                 let here = events.places.get(*e);
-                let expected = if here.0 == last.0 { last.1 + 1 } else { 1 };
-                last = here;
-                here.1 == expected
+                // What an incarnation wrote before it died may be lost, unless it says that it was its end.
+                let next = stopped && here.0 == last.0 + 1 && here.1 == 1;
+                let is_next = here.0 == last.0 && here.1 == last.1 + 1 || next;
+                (last, stopped) = (here, events.kind[*e as usize] == Kind::Stop);
+                is_next
             };
             range.start + range.take_while(follows).count() as u32
         };

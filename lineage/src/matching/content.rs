@@ -2,7 +2,7 @@
 
 use demi_schemas::event::ANYONE;
 use demi_schemas::{Kind, Via};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::align::align;
@@ -97,9 +97,48 @@ pub(crate) fn messages(events: &Events, matching: &mut Matching, contents: &Cont
     }
     let mut channels: Vec<_> = channels.into_iter().collect();
     channels.sort_unstable_by_key(|(_, (_, receives))| receives[0]);
-    let whole = CompleteLogs::of(events);
+    let known = Known { whole: CompleteLogs::of(events), others: Others::of(events, contents, nobody) };
     for ((from, _), (sends, receives)) in channels {
-        join_channel((events, &whole), matching, contents, from != nobody, &sends, &receives);
+        join_channel((events, &known), matching, contents, from != nobody, &sends, &receives);
+    }
+}
+
+/// What must be known for a match by content to be certain.
+struct Known {
+    whole: CompleteLogs,
+    others: Others,
+}
+
+/// Messages that do not tell one of their ends, and may be of any channel.
+struct Others {
+    /// Content and sender, as receivers log it, of those to anyone.
+    sent: FxHashSet<(u64, u32)>,
+    /// Content and receiver of those from anyone.
+    received: FxHashSet<(u64, u32)>,
+}
+
+impl Others {
+    fn of(events: &Events, contents: &Contents, nobody: u32) -> Others {
+        let mut others = Others { sent: FxHashSet::default(), received: FxHashSet::default() };
+        let Some(anyone) = Anyone::of(events) else { return others };
+        for e in 0..events.len() as u32 {
+            match events.kind[e as usize] {
+                Kind::Send if anyone.receives(events, e) => {
+                    others.sent.insert((contents.of(e), sender_name(events, e, nobody)));
+                }
+                Kind::Receive if anyone.sent(events, e) => {
+                    others.received.insert((contents.of(e), events.actor[e as usize]));
+                }
+                _ => {}
+            }
+        }
+        others
+    }
+
+    /// Whether a send or a receive may be of one of them.
+    fn may_be(&self, events: &Events, contents: &Contents, nobody: u32, send: u32, receive: u32) -> bool {
+        self.sent.contains(&(contents.of(send), sender_name(events, send, nobody)))
+            || self.received.contains(&(contents.of(receive), events.actor[receive as usize]))
     }
 }
 
@@ -199,7 +238,7 @@ fn plain(events: &Events, send: u32) -> bool {
 }
 
 fn join_channel(
-    (events, whole): (&Events, &CompleteLogs),
+    (events, known): (&Events, &Known),
     matching: &mut Matching,
     contents: &Contents,
     ordered: bool,
@@ -217,23 +256,24 @@ fn join_channel(
             matching.is_open(*r) || (mate != NONE && plain(events, mate))
         };
         let line: Vec<u32> = receives.iter().filter(|r| here(r)).copied().collect();
-        join_lists((events, whole), matching, contents, &in_line, &line, true);
+        join_lists((events, known), matching, contents, &in_line, &line, true);
     }
     let rest: Vec<u32> = rest.into_iter().filter(|&s| matching.mate(s) == NONE).collect();
     if !rest.is_empty() {
         let open = open_receives(matching);
-        join_lists((events, whole), matching, contents, &rest, &open, false);
+        join_lists((events, known), matching, contents, &rest, &open, false);
     }
 }
 
 fn join_lists(
-    (events, whole): (&Events, &CompleteLogs),
+    (events, known): (&Events, &Known),
     matching: &mut Matching,
     contents: &Contents,
     sends: &[u32],
     receives: &[u32],
     ordered: bool,
 ) {
+    let nobody = dead_letters(events);
     // What is joined already is equal to its other end and to nothing else. An id among records without ids is
     // ignored, but two records with ids are never joined here.
     let key = |e: u32, other: u32| {
@@ -260,8 +300,9 @@ fn join_lists(
         if matching.mate(r) == NONE && matching.mate(s) == NONE && !both_ids && !backwards {
             let reason = if hit.in_order() { Reason::ChannelOrder } else { Reason::Inferred };
             // In a log that does not have its beginning, the first of a content may be any.
-            let known = whole.until(events, s) && whole.until(events, r);
-            matching.join(s, r, reason, hit.certain() && known);
+            let begun = known.whole.until(events, s) && known.whole.until(events, r);
+            let other = || known.others.may_be(events, contents, nobody, s, r);
+            matching.join(s, r, reason, hit.certain() && begun && !other());
         }
     }
 }

@@ -23,6 +23,17 @@ pub struct Missing {
     pub before: String,
 }
 
+/// A message on its way at a cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InFlight {
+    /// Its send, inside the cut.
+    pub send: String,
+    /// Its receive, outside.
+    pub receive: String,
+    /// Whether no other match is possible.
+    pub certain: bool,
+}
+
 /// The description of a cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CutAnswer {
@@ -36,6 +47,9 @@ pub struct CutAnswer {
     /// Messages sent in the cut and received after it; absent where the cut is not consistent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<u64>,
+    /// The first of them in the logs of their receivers, where they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<InFlight>,
     /// Messages sent in the cut that nobody was seen to receive.
     pub never_received: u64,
     /// Of these, the ones that were overtaken for good on a channel that is in order.
@@ -131,6 +145,23 @@ impl Query {
         self.cut_at(&self.cut_ends_of(events)?)
     }
 
+    /// What is known of a cut that is named, or of the smallest consistent one with some events; with up to `most` of the messages on their way.
+    ///
+    /// # Errors
+    /// When the cut names an actor that has no log, or a file of the index cannot be read.
+    pub fn cut_with_messages(
+        &self,
+        cut: &CutSpec,
+        at: &[u32],
+        most: usize,
+    ) -> Result<CutAnswer, LineageError> {
+        let ends = if at.is_empty() { self.cut_ends(cut)? } else { self.cut_ends_of(at)? };
+        let mut answer = self.cut_at(&ends)?;
+        let count = usize::try_from(answer.in_flight.unwrap_or(0)).unwrap_or(usize::MAX);
+        answer.messages = self.messages_across(&ends, most.min(count))?;
+        Ok(answer)
+    }
+
     /// The states of all actors at a cut that is named, or at the smallest consistent cut with some events.
     ///
     /// # Errors
@@ -167,11 +198,46 @@ impl Query {
             consistent: missing.is_none(),
             ground_state: in_flight == Some(0),
             in_flight,
+            messages: Vec::new(),
             never_received: tally.never(),
             lost: tally.lost(),
             events: tally.events(),
             missing,
         })
+    }
+
+    /// The first messages from inside a cut to outside, in the logs of their receivers. Once there are as many as asked for, no more is read.
+    fn messages_across(&self, ends: &[u32], most: usize) -> Result<Vec<InFlight>, LineageError> {
+        let mut found = Vec::new();
+        let mut across = Vec::new();
+        for (actor, &end) in ends.iter().enumerate() {
+            for effect in end..self.index.events_of(actor).end {
+                if found.len() >= most {
+                    return Ok(found);
+                }
+                let info = self.index.info(effect)?;
+                if info.is_alone() {
+                    continue;
+                }
+                self.index.each_cause(effect, info, |cause| {
+                    across.push((cause.event(), cause.certain(), cause.reason().is_no_message()));
+                    Ok(())
+                })?;
+                for (send, certain, no_message) in across.drain(..) {
+                    let inside = ends.get(self.index.actor_of(send)).is_some_and(|&end| send < end);
+                    if inside && !no_message && !self.index.info(send)?.is_alone() {
+                        let (send, receive) = (self.index.name(send)?, self.index.name(effect)?);
+                        found.push(InFlight {
+                            send: send.to_string(),
+                            receive: receive.to_string(),
+                            certain,
+                        });
+                    }
+                }
+            }
+        }
+        found.truncate(most);
+        Ok(found)
     }
 
     /// Messages by explicit edges from inside the cut to outside. An edge by clocks stands for a message of which nothing else tells; a parent,

@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 pub use check::{CheckAnswer, Failure, StateHistory};
-pub use cut::{CutAnswer, CutSpec, Missing};
+pub use cut::{CutAnswer, CutSpec, InFlight, Missing};
 pub use delivered::Delivery;
 pub use demi_predicate::{Class, Predicate, Scope};
 pub use edges::{Edge, LogRun};

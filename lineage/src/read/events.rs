@@ -1,6 +1,6 @@
 //! All events of a system, column-wise and in each actor's own order: 26 bytes an event, 14 after matching.
 
-use demi_schemas::event::{ENVIRONMENT, is_clock_seq};
+use demi_schemas::event::{COUNTED_AFTER_LOSS_ID, COUNTED_ID, ENVIRONMENT, is_clock_seq};
 use demi_schemas::{EventId, Kind, Via};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -31,15 +31,46 @@ pub(crate) fn via_bits(via: Option<Via>) -> u8 {
     code << VIA_SHIFT
 }
 
-/// 96 bits of the hash of a message id: of 10^8 ids two are alike with a probability below 10^-12.
+/// 95 bits of the hash of a message id: of 10^8 ids two are alike with a probability below 10^-12. One bit says whether it is wide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct IdHash([u32; 3]);
+
+/// The bit of an [`IdHash`] that says so.
+const WIDE: u32 = 1 << 31;
+/// Hexadecimal digits of a wide id: 64 bits.
+const WIDE_DIGITS: usize = 16;
+
+/// Whether an id holds a number of 64 bits or more in hexadecimal digits, with or without dashes. A count filled with zeros has no letters.
+fn is_wide(id: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
+    id.len() >= WIDE_DIGITS
+        && id.split(|c| !is_part(c)).any(|run| {
+            let digits = run.bytes().filter(u8::is_ascii_hexdigit).count();
+            let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
+            digits >= WIDE_DIGITS && letters > 0 && letters < digits
+        })
+}
 
 impl IdHash {
     /// The hash of an id.
     pub(crate) fn of(id: &str) -> IdHash {
-        let hash = xxh3_128(id.as_bytes());
-        IdHash([hash as u32, (hash >> 32) as u32, (hash >> 64) as u32])
+        let hash = match id.strip_prefix(COUNTED_AFTER_LOSS_ID) {
+            Some(counted) => xxh3_128(format!("{COUNTED_ID}{counted}").as_bytes()),
+            None => xxh3_128(id.as_bytes()),
+        };
+        let last = (hash >> 64) as u32 & !WIDE;
+        IdHash([hash as u32, (hash >> 32) as u32, if is_wide(id) { last | WIDE } else { last }])
+    }
+
+    /// The id of a timer of an actor: those of others, and messages, may have the same.
+    pub(crate) fn of_timer(self, actor: &str) -> IdHash {
+        let with = IdHash::of(actor).0;
+        IdHash(std::array::from_fn(|i| self.0[i] ^ with[i].rotate_left(7)))
+    }
+
+    /// Whether it was made to be the only one in the world: a random number or a trace context, no count of a process.
+    pub(crate) fn is_wide(self) -> bool {
+        self.0[2] & WIDE != 0
     }
 
     /// Its size, in bytes.

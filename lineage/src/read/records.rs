@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::{Array, RecordBatch};
 use demi_common::sealed::SealedFile;
-use demi_schemas::event::{COUNTED_ID, EARLIEST_ID};
+use demi_schemas::event::{COUNTED_AFTER_LOSS_ID, COUNTED_ID, EARLIEST_ID};
 use demi_schemas::{Kind, Via};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -325,6 +325,7 @@ impl<'a> ColumnFiller<'a> {
                 flags |= HAS_ID;
                 flags |= if text.starts_with(COUNTED_ID) { COUNTED } else { 0 };
                 flags |= if text.starts_with(EARLIEST_ID) { EARLIEST } else { 0 };
+                flags |= if text.starts_with(COUNTED_AFTER_LOSS_ID) { COUNTED | EARLIEST } else { 0 };
                 self.traces.hash(text)
             });
             let id = id.unwrap_or_default();
@@ -334,7 +335,12 @@ impl<'a> ColumnFiller<'a> {
             let mut name = |c| columns::at(c, row).map_or(NONE, |t| events.names.intern(t));
             (events.from[e], events.to[e]) = (name(from), name(to));
             (events.kind[e], events.flags[e]) = (what, flags);
-            events.id[e] = id;
+            events.id[e] = match what {
+                Kind::TimerSet | Kind::TimerFire if flags & HAS_ID != 0 => {
+                    id.of_timer(events.actor_name(events.actor[e]))
+                }
+                _ => id,
+            };
         }
         Ok(())
     }

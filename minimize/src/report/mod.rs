@@ -1,5 +1,6 @@
 //! The result for people: numbered steps with what each changed, and a ShiViz log.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -225,8 +226,8 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
         }
         text.push('\n');
         for (name, before, after) in &step.changes {
-            let _ =
-                writeln!(text, "    - {name}: {} → {after}", if before.is_empty() { "–" } else { before });
+            let before = if before.is_empty() { "–".into() } else { last_lines(before, 1) };
+            let _ = writeln!(text, "    - {name}: {before} → {}", last_lines(after, VALUE_LINES));
         }
         for sent in &step.sends {
             let _ = writeln!(text, "    - {sent}");
@@ -238,6 +239,19 @@ pub fn trace_md(told: &[Told], summary: &MinimizeSummary, certificate: &Certific
     let _ = writeln!(text, "\nAfter the last step: **{}**.", summary.violation.join(", "));
     text.push_str(&passes_md(&summary.passes));
     text
+}
+
+/// Lines of a value that a trace shows: a program may write hundreds in a step.
+const VALUE_LINES: usize = 12;
+
+/// The last lines of a text, and how many stand before them. What went wrong stands at the end of what a program writes.
+fn last_lines(text: &str, most: usize) -> Cow<'_, str> {
+    let before = text.lines().count().saturating_sub(most);
+    if before == 0 {
+        return text.into();
+    }
+    let last: Vec<&str> = text.lines().skip(before).collect();
+    format!("({before} lines before) {}", last.join("\n")).into()
 }
 
 /// What each pass won that won anything, as a table.
@@ -291,4 +305,16 @@ fn host(actor: &str) -> String {
         return "_environment".to_owned();
     }
     actor.chars().map(|c| if c.is_whitespace() || c == '{' || c == '}' { '_' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_value_the_end_is_shown() {
+        assert_eq!(last_lines("a\nb", 2), "a\nb");
+        assert_eq!(last_lines("a\nb\nc\n", 2), "(1 lines before) b\nc");
+        assert_eq!(last_lines("a\nb\nc", 1), "(2 lines before) c");
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use demi_lineage::query::{CutAnswer, CutSpec, PastAnswer, Query, Relation};
+use demi_lineage::query::{CutAnswer, CutSpec, InFlight, PastAnswer, Query, Relation};
 use serde_json::json;
 
 use super::{CheckedStates, check, each_line};
@@ -28,7 +28,8 @@ pub enum Ask {
     },
     /// The events that hold a text, or that a line of a log became.
     Find {
-        /// The text, in type, content, fields, state, sender, receiver, message id or time, whatever the case.
+        /// The text, in type, content, fields, state, sender, receiver, message id or time, whatever the case; or the name of a kind, such as
+        /// restart.
         #[arg(value_name = "TEXT", required_unless_present = "line")]
         text: Option<String>,
         /// Read TEXT as a regular expression.
@@ -165,7 +166,8 @@ pub fn run(ask: &Ask, query: &Query, ui: &Ui) -> Outcome {
         })?,
         Ask::Path { from, to, json } => path(query, from, to, *json, ui)?,
         Ask::Cut { events, at, cuts, state, json } => {
-            let show = CutView { state: *state, json: *json };
+            let messages = if *json { MESSAGES_TO_MACHINES } else { MESSAGES_TO_PEOPLE };
+            let show = CutView { state: *state, json: *json, messages };
             cut(query, events, at, cuts.as_ref(), show, ui)?;
         }
         Ask::Check { predicate, states, json } => return check::run(query, predicate, *states, *json, ui),
@@ -311,10 +313,16 @@ fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Answered {
     Ok(())
 }
 
+/// Messages in flight that are listed at a cut.
+const MESSAGES_TO_PEOPLE: usize = 20;
+const MESSAGES_TO_MACHINES: usize = 1000;
+
 /// Options of showing a cut.
 #[derive(Clone, Copy)]
 struct CutView {
     state: bool,
+    /// How many messages in flight are listed at most.
+    messages: usize,
     json: bool,
 }
 
@@ -327,6 +335,7 @@ fn cut(
     ui: &Ui,
 ) -> Answered {
     if let Some(path) = cuts {
+        let show = CutView { messages: 0, ..show };
         return each_line(path, |line| one_cut(query, &CutSpec::parse(query, line)?, &[], show, ui));
     }
     let mut cut = CutSpec::default();
@@ -337,7 +346,7 @@ fn cut(
 
 fn one_cut(query: &Query, cut: &CutSpec, at: &[u32], show: CutView, ui: &Ui) -> Answered {
     if !show.state {
-        let answer = if at.is_empty() { query.cut(cut)? } else { query.cut_of(at)? };
+        let answer = query.cut_with_messages(cut, at, show.messages)?;
         let text = if show.json { serde_json::to_string(&answer)? } else { cut_text(&answer) };
         ui.result(&text);
         return Ok(());
@@ -372,6 +381,15 @@ pub(super) fn cut_text(answer: &CutAnswer) -> String {
     ));
     for name in answer.cut.values() {
         text.push_str(&format!("\n  up to {name}"));
+    }
+    for InFlight { send, receive, certain } in &answer.messages {
+        let doubt = if *certain { "" } else { ", not certain" };
+        text.push_str(&format!("\n  in flight: {send} -> {receive}{doubt}"));
+    }
+    let listed = answer.messages.len() as u64;
+    match answer.in_flight.unwrap_or(0).saturating_sub(listed) {
+        more if listed > 0 && more > 0 => text.push_str(&format!("\n  and {more} more in flight")),
+        _ => {}
     }
     text
 }

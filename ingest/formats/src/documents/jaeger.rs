@@ -119,6 +119,11 @@ impl Handler for Jaeger {
 }
 
 impl Jaeger {
+    /// A reader with options.
+    pub(super) fn new(options: OtlpOptions) -> Self {
+        Jaeger { options, ..Jaeger::default() }
+    }
+
     fn forget(&mut self) {
         let options = std::mem::take(&mut self.options);
         *self = Jaeger { options, ..Jaeger::default() };

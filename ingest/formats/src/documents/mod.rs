@@ -66,15 +66,20 @@ enum Of {
 
 impl Documents {
     /// A reader of a source; `None` where the container is none of documents. `records` is the JSON pointer to the array of records, or the path of their elements,
-    /// `limit` the most bytes of one.
-    pub(crate) fn new(container: Container, records: Option<&str>, limit: usize) -> Option<Self> {
+    /// `limit` the most bytes of one; `telemetry` is for spans and logs.
+    pub(crate) fn new(
+        container: Container,
+        records: Option<&str>,
+        telemetry: OtlpOptions,
+        limit: usize,
+    ) -> Option<Self> {
         let of = match container {
             Container::Edn => return Some(Documents::Edn(Box::new(Edn::new(limit)))),
             Container::Xml => return Some(Documents::Xml(Box::new(Xml::new(records, limit)))),
             Container::Json => Of::Records(Records::new(records)),
-            Container::Zipkin => Of::Zipkin(Zipkin::default()),
-            Container::Jaeger => Of::Jaeger(Box::default()),
-            Container::Otlp => Of::Otlp(Box::default()),
+            Container::Zipkin => Of::Zipkin(Zipkin::new(telemetry)),
+            Container::Jaeger => Of::Jaeger(Box::new(Jaeger::new(telemetry))),
+            Container::Otlp => Of::Otlp(Box::new(Otlp::new(telemetry))),
             _ => return None,
         };
         let json = Json { scanner: Scanner::new(limit), of, count: Count::default(), begun: false };

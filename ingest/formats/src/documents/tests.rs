@@ -78,7 +78,7 @@ fn text(documents: &[Value], dice: &mut Dice) -> String {
 /// Reads a text in pieces of at most so many bytes.
 fn read(container: Container, records: Option<&str>, limit: usize, text: &[u8], piece: usize) -> Vec<Found> {
     let mut found = Vec::new();
-    let mut documents = Documents::new(container, records, limit).unwrap();
+    let mut documents = Documents::new(container, records, OtlpOptions::default(), limit).unwrap();
     let mut dice = Dice(text.len() as u64);
     let mut rest = text;
     while !rest.is_empty() {

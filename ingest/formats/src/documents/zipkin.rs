@@ -64,6 +64,11 @@ impl Handler for Zipkin {
 }
 
 impl Zipkin {
+    /// A reader with options.
+    pub(super) fn new(options: OtlpOptions) -> Self {
+        Zipkin { options, ..Zipkin::default() }
+    }
+
     /// Nothing more comes that could be a part of what waits.
     fn give_all(&mut self, out: &mut Out<'_>) {
         let options = &self.options;

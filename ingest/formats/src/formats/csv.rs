@@ -1,4 +1,4 @@
-//! Comma-separated values: a header line that names the columns, then one record a line.
+//! Comma-separated values: a header line that names the columns, then records, of which quoted fields may have several lines.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -69,11 +69,51 @@ fn quoted<'a>(reader: &mut Reader, text: &str) -> Result<Split<'a>, String> {
     Ok((Cow::Owned(out), spans))
 }
 
-/// A line under the given header. Fields with line feeds in them are not understood.
+/// How a line leaves the field that it ends in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The record ends with the line.
+    Whole,
+    /// A quoted field goes on in the next line (RFC 4180, section 2, rule 6).
+    Open,
+    /// Text stands behind the quote that ends a field, so that nobody knows where it ends.
+    Broken,
+}
+
+/// How a line ends that begins inside of a quoted field, or at the beginning of a record.
+pub(crate) fn ending(text: &str, mut inside: bool) -> Ending {
+    let bytes = text.strip_suffix('\r').unwrap_or(text).as_bytes();
+    let mut at = 0;
+    loop {
+        if inside {
+            let Some(quote) = memchr::memchr(b'"', &bytes[at..]) else { return Ending::Open };
+            at += quote + 1;
+            match bytes.get(at) {
+                None => return Ending::Whole,
+                // Two quotes are one of the text.
+                Some(b'"') => {}
+                Some(b',') => inside = false,
+                Some(_) => return Ending::Broken,
+            }
+            at += 1;
+        } else if bytes.get(at) == Some(&b'"') {
+            (inside, at) = (true, at + 1);
+        } else {
+            let Some(comma) = memchr::memchr(b',', &bytes[at..]) else { return Ending::Whole };
+            at += comma + 1;
+        }
+    }
+}
+
+/// A record under the given header.
 pub(crate) fn line<'a>(header: &Arc<[String]>, text: &'a str) -> Fate<Decoded<'a>> {
     let bad = |reason: String| Fate::rejected("not_csv", reason);
     match split(text) {
         Err(reason) => bad(reason),
+        // Files that were put together have it several times.
+        Ok((text, spans)) if spans.iter().map(|&(begin, end)| &text[begin..end]).eq(header.iter()) => {
+            Fate::LeftOut("header")
+        }
         Ok((_, spans)) if spans.len() != header.len() => {
             bad(format!("{} fields, the header has {}", spans.len(), header.len()))
         }
@@ -101,6 +141,26 @@ mod tests {
         };
         assert_eq!(record.value(), json!({"a": "1", "b": "x, \"y\"", "c": null}));
         assert!(matches!(line(&header, "1,2"), Fate::Quarantined(_)));
+    }
+
+    #[test]
+    fn a_quoted_field_may_go_on() {
+        use Ending::{Broken, Open, Whole};
+        for (text, inside, expected) in [
+            ("", false, Whole),
+            ("a,\"b", false, Open),
+            ("a,\"b,\"\"", false, Open),
+            ("a,\"b\"\"\"", false, Whole),
+            ("a,\"b\",c\r", false, Whole),
+            ("5\" disk,\"", false, Open),
+            ("5\" disk", false, Whole),
+            ("b,c", true, Open),
+            ("b\",c", true, Whole),
+            ("b\"c", true, Broken),
+            ("\"", true, Whole),
+        ] {
+            assert_eq!(ending(text, inside), expected, "{text:?} {inside}");
+        }
     }
 
     proptest! {

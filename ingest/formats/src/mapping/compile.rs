@@ -143,6 +143,14 @@ impl Compiled {
         if input.records.is_some() && !matches!(input.container, Container::Json | Container::Xml) {
             return bad("input.records", "only for containers 'json' and 'xml'");
         }
+        let is_telemetry = matches!(input.container, Container::Otlp | Container::Jaeger | Container::Zipkin);
+        match &input.actor_by {
+            Some(_) if !is_telemetry => {
+                return bad("input.actor_by", "only for containers 'otlp', 'jaeger' and 'zipkin'");
+            }
+            Some(keys) if keys.is_empty() => return bad("input.actor_by", "names at least one attribute"),
+            _ => {}
+        }
         let own = input.container.is_told();
         let named = mapping.event.actor.is_some()
             || (!mapping.rules.is_empty() && mapping.rules.iter().all(|r| r.skip || actors(r)));

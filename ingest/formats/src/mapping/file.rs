@@ -102,6 +102,10 @@ pub struct Input {
     /// `/log/entry`.
     #[serde(default)]
     pub records: Option<String>,
+    /// For `otlp`, `jaeger` and `zipkin`: attributes whose values, joined by `/`, name the actor. Absent: the service and its instance, pod, container or host;
+    /// for `zipkin` the service alone.
+    #[serde(default)]
+    pub actor_by: Option<Vec<String>>,
 }
 
 fn max_lines() -> usize {

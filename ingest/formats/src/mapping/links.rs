@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use demi_schemas::event::{COUNTED_ID, EARLIEST_ID};
+use demi_schemas::event::{COUNTED_AFTER_LOSS_ID, COUNTED_ID, EARLIEST_ID};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -23,6 +23,8 @@ pub(crate) struct Links {
     channels: FxHashMap<u128, Channel>,
     sends: u64,
     strays: u64,
+    /// Whether a record could not be read, which may have been a send or a receive of any channel.
+    lost: bool,
 }
 
 /// [`Links`] in a form that can be written down; keys are hexadecimal.
@@ -31,6 +33,8 @@ pub(crate) struct LinksState {
     channels: Vec<(String, Channel)>,
     sends: u64,
     strays: u64,
+    #[serde(default)]
+    lost: bool,
 }
 
 impl LinksState {
@@ -41,17 +45,23 @@ impl LinksState {
             channels: self.channels.into_iter().filter_map(channel).collect(),
             sends: self.sends,
             strays: self.strays,
+            lost: self.lost,
         }
     }
 }
 
 impl Links {
+    /// Learns that a record could not be read.
+    pub(crate) fn lose(&mut self) {
+        self.lost = true;
+    }
+
     /// What is remembered, to be written down.
     pub(crate) fn state(&self) -> LinksState {
         let mut channels: Vec<_> =
             self.channels.iter().map(|(key, c)| (format!("{key:032x}"), c.clone())).collect();
         channels.sort_by(|a, b| a.0.cmp(&b.0));
-        LinksState { channels, sends: self.sends, strays: self.strays }
+        LinksState { channels, sends: self.sends, strays: self.strays, lost: self.lost }
     }
 
     /// The id of a message from the key of its send or receive. A receive without a send gets an id of its own.
@@ -67,7 +77,8 @@ impl Links {
             (LinkOrder::Count, _) => {
                 let count = if is_send { &mut channel.sends } else { &mut channel.receives };
                 *count += 1;
-                format!("{COUNTED_ID}{:016x}-{count}", hash as u64)
+                let how = if self.lost { COUNTED_AFTER_LOSS_ID } else { COUNTED_ID };
+                format!("{how}{:016x}-{count}", hash as u64)
             }
             (LinkOrder::Earlier, true) => {
                 self.sends += 1;
@@ -129,5 +140,17 @@ mod tests {
         assert_eq!(links.id("", &key, LinkOrder::Count, true), first);
         assert_ne!(links.id("", &key, LinkOrder::Count, true), first);
         assert_ne!(links.id("other", &key, LinkOrder::Count, true), first);
+    }
+
+    #[test]
+    fn what_is_counted_behind_a_loss_says_so_also_after_a_restart() {
+        let mut links = Links::default();
+        let key = ["k".to_owned()];
+        let sent = links.id("", &key, LinkOrder::Count, true);
+        links.lose();
+        let mut links = links.state().restore();
+        let received = links.id("", &key, LinkOrder::Count, false);
+        assert_eq!(received.strip_prefix(COUNTED_AFTER_LOSS_ID), sent.strip_prefix(COUNTED_ID));
+        assert!(links.id("", &key, LinkOrder::Earlier, true).starts_with(EARLIEST_ID));
     }
 }

@@ -25,6 +25,7 @@ use crate::container::Container;
 use crate::documents::{Documents, Found};
 use crate::fate::{Events, Fate, not_utf8};
 use crate::formats::{Decoded, Record, csv, json_line, logfmt};
+use crate::otlp::OtlpOptions;
 use crate::read::lines::Line;
 
 pub use needs::Needs;
@@ -322,6 +323,14 @@ impl Mapper {
             }
             return;
         }
+        if self.mapping.input.container == Container::Csv {
+            return self.csv_line(line, bytes, text, out);
+        }
+        self.whole_line(line, bytes, text, out);
+    }
+
+    /// Takes a line that is a record.
+    fn whole_line(&mut self, line: Line, bytes: &[u8], text: &str, out: &mut Vec<Unit>) {
         if text.trim_ascii().is_empty() {
             return;
         }
@@ -329,9 +338,54 @@ impl Mapper {
         self.take(line, 1, bytes.to_vec(), fate, out);
     }
 
+    /// Takes a line of comma-separated values, which may be a part of a record.
+    fn csv_line(&mut self, line: Line, bytes: &[u8], text: &str, out: &mut Vec<Unit>) {
+        let inside = !self.source.pending.is_empty();
+        let ending = csv::ending(text, inside);
+        if !inside && ending != csv::Ending::Open {
+            return self.whole_line(line, bytes, text, out);
+        }
+        self.source.pending_bytes += bytes.len() + 1;
+        self.source.pending.push_back((line, bytes.to_vec()));
+        let lines = self.source.pending.len();
+        match ending {
+            csv::Ending::Open
+                if lines < self.mapping.input.max_lines && self.source.pending_bytes <= MOST_RECORD => {}
+            csv::Ending::Whole => {
+                let (line, raw) = self.pop(lines);
+                let text = String::from_utf8_lossy(&raw).into_owned();
+                let fate = self.decode(&text, line.number);
+                self.take(line, lines as u64, raw, fate, out);
+            }
+            csv::Ending::Open | csv::Ending::Broken => self.flush_csv(out),
+        }
+    }
+
+    /// Deals with lines of a quoted field that does not end: the first is no record, and each of the others may be one.
+    fn flush_csv(&mut self, out: &mut Vec<Unit>) {
+        let mut pending = std::mem::take(&mut self.source.pending).into_iter();
+        self.source.pending_bytes = 0;
+        if let Some((line, bytes)) = pending.next() {
+            let fate = Fate::rejected("not_csv", "a quoted field in it does not end");
+            out.push(self.unit(line, 1, bytes, fate));
+        }
+        for (line, bytes) in pending {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            self.whole_line(line, &bytes, &text, out);
+        }
+    }
+
     /// A unit of the execution being read.
-    fn unit(&self, line: Line, lines: u64, raw: Vec<u8>, fate: Fate<Events>) -> Unit {
+    fn unit(&mut self, line: Line, lines: u64, raw: Vec<u8>, fate: Fate<Events>) -> Unit {
+        self.lose(&fate);
         Unit { line, lines, raw, execution: self.source.execution.clone(), fate }
+    }
+
+    /// Remembers that a record became no event.
+    fn lose(&mut self, fate: &Fate<Events>) {
+        if matches!(fate, Fate::Quarantined(_)) {
+            self.emitter.links.lose();
+        }
     }
 
     /// Ends the source.
@@ -461,6 +515,7 @@ impl Mapper {
             carried,
         };
         let fate = self.emitter.emit(&self.mapping, record, &place);
+        self.lose(&fate);
         (execution, fate)
     }
 }
@@ -573,7 +628,10 @@ impl Mapper {
 
     /// Deals with pending lines as at an end.
     pub fn flush(&mut self, out: &mut Vec<Unit>) {
-        self.drain(true, out);
+        match self.mapping.input.container {
+            Container::Csv => self.flush_csv(out),
+            _ => self.drain(true, out),
+        }
     }
 }
 
@@ -593,7 +651,8 @@ impl Mapper {
     /// Begins a source that is made of documents.
     fn begin_documents(&mut self) {
         let input = &self.mapping.input;
-        let documents = Documents::new(input.container, input.records.as_deref(), self.record_limit);
+        let options = OtlpOptions { actor_by: input.actor_by.clone(), responses: false };
+        let documents = Documents::new(input.container, input.records.as_deref(), options, self.record_limit);
         self.source.documents = documents.map(Box::new);
     }
 

@@ -7,25 +7,38 @@ use super::{Attributes, OtlpOptions, Surroundings};
 /// The name of those whose telemetry does not name them, as the specification of resources has it.
 const UNKNOWN: &str = "unknown_service";
 
+/// Attributes of a resource that tell the replicas of a service apart, where it has no `service.instance.id`: the narrowest first. The last two are
+/// those of Jaeger's clients.
+const REPLICA: [&str; 6] = ["k8s.pod.name", "k8s.pod.uid", "container.id", "host.name", "hostname", "ip"];
+
 /// The actor that a span or log record with these attributes belongs to.
 pub(super) fn actor(own: &Attributes, around: &Surroundings, options: &OtlpOptions) -> String {
-    let mut name = String::new();
-    for key in &options.actor_by {
-        let places = [own, &around.scope_attributes, &around.resource];
-        let value = match places.iter().find_map(|place| place.get(key)) {
-            Some(Value::String(text)) => text.trim().to_owned(),
-            Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
-            _ => continue,
-        };
-        if value.is_empty() {
-            continue;
+    let nearest = |key: &str| {
+        [own, &around.scope_attributes, &around.resource]
+            .iter()
+            .find_map(|place| place.get(key))
+            .and_then(name)
+    };
+    let parts: Vec<String> = match &options.actor_by {
+        Some(keys) => keys.iter().filter_map(|key| nearest(key)).collect(),
+        None => {
+            // A span may have the attributes of a machine that it asks for something, so only the resource says where it was.
+            let replica = || REPLICA.iter().find_map(|key| around.resource.get(*key).and_then(name));
+            let service = nearest("service.name");
+            let instance = nearest("service.instance.id").or_else(replica);
+            service.into_iter().chain(instance).collect()
         }
-        if !name.is_empty() {
-            name.push('/');
-        }
-        name.push_str(&value);
+    };
+    if parts.is_empty() { UNKNOWN.to_owned() } else { parts.join("/") }
+}
+
+/// An attribute's value as a part of a name.
+fn name(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
     }
-    if name.is_empty() { UNKNOWN.to_owned() } else { name }
 }
 
 #[cfg(test)]
@@ -49,9 +62,31 @@ mod tests {
         };
         let options = OtlpOptions::default();
         assert_eq!(actor(&Attributes::new(), &around, &options), "shop/i-1");
-        let by_thread = OtlpOptions { actor_by: vec!["service.name".into(), "thread.id".into()], ..options };
+        let by_thread =
+            OtlpOptions { actor_by: Some(vec!["service.name".into(), "thread.id".into()]), ..options };
         assert_eq!(actor(&Attributes::new(), &around, &by_thread), "shop/2");
         assert_eq!(actor(&attributes(json!({"thread.id": 3})), &around, &by_thread), "shop/3");
+    }
+
+    #[test]
+    fn replicas_of_a_service_are_several_actors() {
+        let options = OtlpOptions::default();
+        let of = |own: Value, resource: Value| {
+            let around = Surroundings { resource: attributes(resource), ..Surroundings::default() };
+            actor(&attributes(own), &around, &options)
+        };
+        let shop = |key: &str, value: &str| of(json!({}), json!({"service.name": "shop", key: value}));
+        assert_eq!(shop("k8s.pod.name", "shop-7f9-x2"), "shop/shop-7f9-x2");
+        assert_eq!(shop("container.id", "3f2a"), "shop/3f2a");
+        assert_eq!(shop("host.name", "web-1"), "shop/web-1");
+        assert_eq!(shop("hostname", "web-1"), "shop/web-1");
+        assert_eq!(shop("ip", "10.0.0.7"), "shop/10.0.0.7");
+        let both = json!({"service.name": "shop", "host.name": "web-1", "k8s.pod.name": "p"});
+        assert_eq!(of(json!({}), both.clone()), "shop/p");
+        assert_eq!(of(json!({"service.instance.id": "i"}), both), "shop/i");
+        // The machine that a span speaks of is not the one it runs on.
+        let asks = json!({"host.name": "db-1", "hostname": "db-1", "ip": "10.0.0.9", "container.id": "c"});
+        assert_eq!(of(asks, json!({"service.name": "shop"})), "shop");
     }
 
     #[test]

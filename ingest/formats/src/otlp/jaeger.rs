@@ -168,7 +168,7 @@ mod tests {
         });
         let sent = event(&client, &processes).unwrap();
         let received = event(&server, &processes).unwrap();
-        assert_eq!((sent.kind, sent.actor.as_str()), (Kind::Send, "shop"));
+        assert_eq!((sent.kind, sent.actor.as_str()), (Kind::Send, "shop/h1"));
         assert_eq!((received.kind, received.actor.as_str()), (Kind::Receive, "stock"));
         assert_eq!(sent.msg_id, received.msg_id);
         assert_eq!(sent.msg_id.as_deref(), Some("00000000000000ab:0000000000000001"));

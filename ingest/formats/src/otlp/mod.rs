@@ -19,7 +19,7 @@
 //! one span id between both ends, which Zipkin marks `shared`). What is sent to a queue or topic has `to: "*"`, because
 //! several may take it; the queue is its `type`.
 //!
-//! **Actors.** An actor is what [`OtlpOptions::actor_by`] names: the service and its instance by default.
+//! **Actors.** An actor is what [`OtlpOptions::actor_by`] names: the service and its instance, pod, container or host by default.
 //!
 //! **Order.** OTLP numbers nothing. An event's `seq` is its time in nanoseconds since 1970, a *sequence number from a clock*
 //! ([`demi_schemas::event::FIRST_CLOCK_SEQ`]): the order among the events of one actor counts, and gaps say nothing.
@@ -63,23 +63,15 @@ pub use zipkin::from_zipkin_json;
 pub type Attributes = Map<String, Value>;
 
 /// How telemetry becomes events.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtlpOptions {
     /// Attributes whose values, joined by `/`, name the actor; looked up in the span or log record, then in its scope,
-    /// then in its resource. Absent ones are left out. Default: `service.name`, `service.instance.id`.
-    pub actor_by: Vec<String>,
+    /// then in its resource. Absent ones are left out. Default: `service.name` and `service.instance.id`; where there is none, the first of the resource's
+    /// `k8s.pod.name`, `k8s.pod.uid`, `container.id`, `host.name`, `hostname`, `ip`, so that replicas are told apart.
+    pub actor_by: Option<Vec<String>>,
     /// Whether the ends of `CLIENT` and `SERVER` spans become events too: the response as a message of its own.
     /// Default: no, one event a span.
     pub responses: bool,
-}
-
-impl Default for OtlpOptions {
-    fn default() -> Self {
-        OtlpOptions {
-            actor_by: vec!["service.name".to_owned(), "service.instance.id".to_owned()],
-            responses: false,
-        }
-    }
 }
 
 /// What a span or log record became.

@@ -44,6 +44,11 @@ fn operation(attributes: &Attributes) -> Option<Operation> {
     })
 }
 
+/// Whether a span lasts until messages come, and not from then on.
+pub(super) fn waits_for_messages(span: &Span) -> bool {
+    operation(&span.attributes) == Some(Operation::Receive)
+}
+
 /// The role of a span.
 pub(super) fn role(span: &Span) -> Role {
     match (operation(&span.attributes), span.kind) {
@@ -154,12 +159,12 @@ pub(super) fn sent_to(span: &Span) -> String {
     request.then(|| peer(&span.attributes, asked)).flatten().unwrap_or_else(|| ANYONE.to_owned())
 }
 
-/// The sender's address of what a span takes.
+/// The sender's address of what a span takes. Who sent to a queue or topic is not told.
 pub(super) fn received_from(span: &Span) -> String {
     let asking =
         &["zipkin.remote", "client.address", "network.peer.address", "http.client_ip", "net.peer.ip"];
-    let message = is_messaging(span).then(|| destination(&span.attributes)).flatten();
-    message.or_else(|| peer(&span.attributes, asking)).unwrap_or_else(|| ANYONE.to_owned())
+    let request = !is_messaging(span);
+    request.then(|| peer(&span.attributes, asking)).flatten().unwrap_or_else(|| ANYONE.to_owned())
 }
 
 /// The type of a message: its queue or topic; for requests what is called.
@@ -249,6 +254,7 @@ mod tests {
             "cart"
         );
         assert_eq!(to(SpanKind::Client, json!({})), "*");
-        assert_eq!(received_from(&span(SpanKind::Consumer, json!({"messaging.source.name": "q"}))), "q");
+        // The queue is nobody who sent.
+        assert_eq!(received_from(&span(SpanKind::Consumer, json!({"messaging.source.name": "q"}))), "*");
     }
 }

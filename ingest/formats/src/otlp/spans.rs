@@ -33,8 +33,11 @@ pub fn span_events(
         ));
     }
     let mut out = Vec::new();
-    let mut template = record(&span, around, options, time);
     let role = semconv::role(&span);
+    // A receiver that waits for messages has them when the wait is over.
+    let waits = matches!(role, Role::Receive(_)) && semconv::waits_for_messages(&span);
+    let time = if waits { time.max(span.end) } else { time };
+    let mut template = record(&span, around, options, time);
     // Links that are no messages tell an order too.
     let taken: &[Context] = if let Role::Receive(contexts) = &role { contexts } else { &[] };
     let links: Vec<Value> = span

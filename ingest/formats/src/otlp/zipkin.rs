@@ -293,6 +293,9 @@ fn endpoint(end: Option<&Value>) -> Option<String> {
     Some(port.map_or_else(|| address.to_owned(), |port| format!("{address}:{port}")))
 }
 
+/// The attribute for the address of the machine that a span is of. It names the actor where `actor_by` says so: a service of one process may have several.
+const HOST_ADDRESS: &str = "net.host.ip";
+
 /// When a span began, in nanoseconds: its stamp, else that of its first annotation; 0 where there is neither.
 fn start(value: &Value) -> Result<u64, Bad> {
     let stamp = micros(value, "timestamp")?;
@@ -315,6 +318,10 @@ fn read(value: &Value) -> Result<(Surroundings, Span), Bad> {
     if let Some(local) = map.get("localEndpoint").and_then(Value::as_object) {
         resource.insert("service.name".to_owned(), endpoint(map.get("localEndpoint")).into());
         resource.insert("endpoint".to_owned(), Value::Object(local.clone()));
+        let address = ["ipv4", "ipv6"].iter().find_map(|key| local.get(*key)?.as_str());
+        if let Some(address) = address.filter(|address| !address.is_empty()) {
+            resource.insert(HOST_ADDRESS.to_owned(), address.into());
+        }
     }
     let mut attributes = map.get("tags").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
     if let Some(remote) = endpoint(map.get("remoteEndpoint")) {

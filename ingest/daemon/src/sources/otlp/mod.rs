@@ -36,23 +36,18 @@ use demi_formats::request;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Attributes whose values, joined by `/`, name the actor. Default `["service.name", "service.instance.id"]`.
-    #[serde(default = "actor_by")]
-    actor_by: Vec<String>,
+    /// Attributes whose values, joined by `/`, name the actor. Default: the service and its instance, pod, container or host.
+    actor_by: Option<Vec<String>>,
     /// Whether the ends of client and server spans become events too: the response as a message. Default false.
     #[serde(default)]
     responses: bool,
-}
-
-fn actor_by() -> Vec<String> {
-    OtlpOptions::default().actor_by
 }
 
 impl Serves for Config {
     const PROTOCOLS: &'static [&'static str] = &["h2", "http/1.1"];
 
     fn check(&self) -> Result<(), SourceError> {
-        if self.actor_by.is_empty() {
+        if self.actor_by.as_ref().is_some_and(Vec::is_empty) {
             return Err(SourceError::setting("actor_by", "must name at least one attribute"));
         }
         Ok(())
