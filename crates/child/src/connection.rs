@@ -109,7 +109,7 @@ impl Connection {
             }
             Err(RecvTimeoutError::Timeout) => return Err(Problem::Late(self.timeout.as_secs())),
         };
-        if let Some(number) = beyond_64_bits(&text) {
+        if let Some(number) = demi_common::text::beyond_64_bits(&text) {
             return Err(Problem::Wide(number));
         }
         let garbage = || Problem::Garbage(cut(&String::from_utf8_lossy(&text)));
@@ -148,35 +148,6 @@ fn steady(answer: &mut serde_json::Map<String, Value>) {
             *text = text.as_str().map_or(Value::Null, |said| Value::from(stable(said)));
         }
     }
-}
-
-/// The first whole number in a JSON text that no 64 bits hold: read as a number it would be another one.
-fn beyond_64_bits(text: &[u8]) -> Option<String> {
-    let (mut at, mut in_text) = (0, false);
-    while at < text.len() {
-        match text[at] {
-            b'\\' if in_text => at += 1,
-            b'"' => in_text = !in_text,
-            b'-' | b'0'..=b'9' if !in_text => {
-                let of_number = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
-                let length = text[at..].iter().take_while(|byte| of_number(byte)).count();
-                let number = &text[at..at + length];
-                let whole = number.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
-                // Fewer digits fit always.
-                if whole && length > 18 {
-                    let number = String::from_utf8_lossy(number).into_owned();
-                    if number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
-                        return Some(number);
-                    }
-                }
-                at += length;
-                continue;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
 }
 
 impl Drop for Connection {

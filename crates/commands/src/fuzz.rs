@@ -212,6 +212,11 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     }
     if let (false, Some(work)) = (args.json, &summary.programs) {
         ui.note(&answered(work));
+        if found.is_some() && summary.deliveries == 0 {
+            ui.note(
+                "it is there before anything is delivered: the program ends as it starts, and `program check` shows what it says then",
+            );
+        }
     }
     if found.is_none() && stop.is_set() {
         ui.note("interrupted: not all runs were made");

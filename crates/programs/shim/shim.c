@@ -570,8 +570,12 @@ static void copy(void) {
     say(&report, sizeof report);
 }
 
+/* Of the thread that listens: what finds its variables. */
+static void *listener;
+
 static void *listen_to_scheduler(void *none) {
     (void)none;
+    listener = __builtin_thread_pointer();
     for (;;) {
         struct order order;
         take(&order);
@@ -808,6 +812,19 @@ static void own_descriptors(int kind) {
     }
 }
 
+/* Stacks on which the threads of a copy begin. A copy takes no memory of the program's: where that is must be as in a process that was started. */
+static char scratch[SLOTS][SCRATCH] __attribute__((aligned(16)));
+
+static int listens_on(void *none) {
+    /* The C library's own calls are trapped too. */
+    sigset_t every;
+    sigfillset(&every);
+    sigdelset(&every, SIGSYS);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, 8);
+    listen_to_scheduler(none);
+    return 0;
+}
+
 /* Where the copy of a thread begins: on a stack of its own, as that thread. */
 static int revived(void *at) {
     struct slot *slot = at;
@@ -821,18 +838,14 @@ static int revived(void *at) {
     __builtin_longjmp(slot->context, 1);
 }
 
-/* In a copy: begins the other threads where they were. */
+/* In a copy: begins the other threads where they were, and that which listens. */
 static void revive(void) {
-    static char *stacks[SLOTS];
     static const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+    /* The thread that makes the copy has the first slot, so its stack is free. */
+    if (clone(listens_on, scratch[0] + SCRATCH, flags & ~CLONE_CHILD_CLEARTID, NULL, NULL, listener, NULL) < 0) raw1(SYS_exit_group, 137);
     for (int i = 1; i < SLOTS; i++) {
         if (slots[i].state == FREE) continue;
-        if (!stacks[i]) {
-            char *stack = mmap(NULL, SCRATCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (stack == MAP_FAILED) raw1(SYS_exit_group, 137);
-            stacks[i] = stack;
-        }
-        if (clone(revived, stacks[i] + SCRATCH, flags, &slots[i], NULL, slots[i].pointer, slots[i].cleared) < 0) raw1(SYS_exit_group, 137);
+        if (clone(revived, scratch[i] + SCRATCH, flags, &slots[i], NULL, slots[i].pointer, slots[i].cleared) < 0) raw1(SYS_exit_group, 137);
     }
 }
 
@@ -853,7 +866,6 @@ static void separate(void) {
     int old = control;
     control = connected();
     raw1(SYS_close, old);
-    begin_to_listen();
     revive();
     /* All of it is there. */
     struct report report = {reports, atomic_load(&now), NEVER, 0, 0};

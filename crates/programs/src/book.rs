@@ -124,6 +124,14 @@ impl Book {
         self.open.get(usize::from(process))?.as_ref()
     }
 
+    /// Whether a process has asked with this number, now or before.
+    pub(crate) fn has_asked(&self, process: u16, id: u64) -> bool {
+        self.events.iter().any(|event| match event {
+            Event::Invoked(one, operation) => *one == process && operation.id == id,
+            Event::Ended(..) => false,
+        })
+    }
+
     /// Whether an operation that is no read was just done, and nobody waits for an answer; or as many were done as go into `often`.
     #[must_use]
     pub(crate) fn is_quiet(&self, read: &str, often: usize) -> bool {

@@ -87,8 +87,13 @@ pub enum Fault {
     /// It was stopped.
     #[error("stopped itself, as by SIGSTOP, and nobody lets it go on")]
     Stopped,
+    /// It writes a whole number that would become another one.
+    #[error(
+        "writes {0}, a whole number of more than 64 bits, which would be passed on as another number: write it as text"
+    )]
+    Wide(String),
     /// It writes half a line.
-    #[error("waits after half a line of output: {0}")]
+    #[error("waits after half a line of output, so end each message with a newline: {0}")]
     Half(String),
     /// The system refuses something.
     #[error("cannot be reached: {0}")]

@@ -453,9 +453,15 @@ impl ProgramModel {
             book.breaks(format!("an answer without 'in_reply_to': {body}"));
             return Some(book);
         }
-        // An answer to what it does not wait for any more says nothing new.
-        if body.get("in_reply_to").and_then(Value::as_u64) != Some(open.id) {
-            return None;
+        let replies = body.get("in_reply_to").and_then(Value::as_u64);
+        if replies != Some(open.id) {
+            // An answer to what it does not wait for any more says nothing new. Others would be waited for in vain.
+            if replies.is_some_and(|id| book.has_asked(process, id)) {
+                return None;
+            }
+            let mut book = book.clone();
+            book.breaks(format!("an answer to a request that its client never made: {body}"));
+            return Some(book);
         }
         self.shared.nodes.count_answer();
         let outcome = self.shared.workload.outcome(open, &body);
@@ -704,6 +710,14 @@ impl Runtime<State, Msg> for ProgramModel {
             }
             State::Lost => Some(State::Lost),
             _ => None,
+        }
+    }
+
+    /// Clients and services are no programs under test: what they say and what they are told comes once.
+    fn duplicates_between(&self, from: ActorId, to: ActorId, msg: &Msg) -> Duplicates {
+        match (self.node(from), self.node(to)) {
+            (Some(_), Some(_)) => self.duplicates(msg),
+            _ => Duplicates::Never,
         }
     }
 

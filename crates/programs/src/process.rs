@@ -24,6 +24,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
+use demi_common::text::beyond_64_bits;
+
 use crate::error::{Fault, ProgramError};
 use crate::folders::RunFolder;
 use crate::resolve::seeded;
@@ -749,6 +751,11 @@ impl Process {
                         }
                         let line = std::mem::take(&mut self.partial);
                         let text = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
+                        if text.starts_with('{')
+                            && let Some(number) = beyond_64_bits(text.as_bytes())
+                        {
+                            return Err(self.fault(Fault::Wide(number)));
+                        }
                         if !text.trim().is_empty() {
                             self.lines.push(text.into());
                         }
@@ -782,7 +789,11 @@ impl Process {
         self.drain()?;
         // It may have ended because of what it was refused.
         self.allowed()?;
-        if self.report.flags & TRIED != 0 { Err(self.fault(Fault::Connects)) } else { Ok(()) }
+        let killed = self.ended.as_deref().is_some_and(|how| how.contains("signal: 9"));
+        match self.report.flags & TRIED != 0 && !killed {
+            true => Err(self.fault(Fault::Connects)),
+            false => Ok(()),
+        }
     }
 
     fn answer(&mut self) -> Result<Answer, ProgramError> {

@@ -7,7 +7,7 @@ use demi_schemas::{ChildModel, Scenario};
 use serde_json::json;
 
 use crate::error::ProgramError;
-use crate::lines::{INIT, Lines};
+use crate::lines::{INIT, Lines, Message};
 use crate::process::{Answer, Launch, Process};
 use crate::registry::{launches, workload};
 use crate::services::{Part, SERVICES, Sent, Service};
@@ -111,11 +111,30 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
         if let Some((line, what)) = all.filter_map(|line| Some((line, talk.read(line).err()?))).next() {
             trial.wrong.push(format!("{name} writes {what}: {line}"));
         }
-        let known = |body: &&serde_json::Value| body.get("in_reply_to").is_some_and(|id| !id.is_null());
+        let known = |body: &&serde_json::Value| {
+            let id = body.get("in_reply_to").and_then(serde_json::Value::as_u64);
+            id.is_some_and(|id| (1..=requests as u64).contains(&id))
+        };
         if let Some(stray) = told.iter().find(|body| !known(body)) {
-            trial.wrong.push(format!(
-                "{name} answers without 'in_reply_to', so that nobody knows what it answers: {stray}"
-            ));
+            trial.wrong.push(match stray.get("in_reply_to").filter(|id| !id.is_null()) {
+                None => format!(
+                    "{name} answers without 'in_reply_to', so that nobody knows what it answers: {stray}"
+                ),
+                Some(id) => format!("{name} answers a request that nobody made, {id}: {stray}"),
+            });
+        }
+        let begun = |message: &Message| {
+            message.dest == INIT
+                && message.body.get("type").and_then(serde_json::Value::as_str) == Some("init_ok")
+        };
+        let mut lines = first.answers.iter().flat_map(|answer| &answer.lines);
+        if scenario.lines.is_none()
+            && first.answers.iter().all(|answer| answer.ended.is_none())
+            && !lines.any(|line| talk.read(line).is_ok_and(|message| begun(&message)))
+        {
+            trial
+                .wrong
+                .push(format!("{name} does not answer 'init' with 'init_ok', for which Maelstrom waits"));
         }
         trial.answered.0 += told.iter().filter(known).count().min(requests);
         trial.answered.1 += requests;

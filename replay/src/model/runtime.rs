@@ -96,6 +96,12 @@ pub trait Runtime<S, Msg> {
         Duplicates::Any
     }
 
+    /// The same of a message from one actor to another, where that matters.
+    fn duplicates_between(&self, from: ActorId, to: ActorId, msg: &Msg) -> Duplicates {
+        let _ = (from, to);
+        self.duplicates(msg)
+    }
+
     /// Runs code outside the actors, named by a schedule's `action` step, on the state of the outside
     /// ([`Runtime::cell`] of [`OUTSIDE`](crate::OUTSIDE)).
     ///

@@ -80,7 +80,10 @@ impl<M: Model> Simulator<M> {
     /// Whether a network that repeats messages may repeat this entry.
     #[must_use]
     pub fn may_repeat(&self, entry: &Pending) -> bool {
-        let repeats = || self.model.runtime().duplicates(&self.info(entry.msg).msg) == Duplicates::Any;
+        let repeats = || {
+            let (from, to, msg) = (entry.from, entry.to, &self.info(entry.msg).msg);
+            self.model.runtime().duplicates_between(from, to, msg) == Duplicates::Any
+        };
         entry.kind == PendingKind::Message && entry.via != Some(Via::Scheduler) && guard::or(false, repeats)
     }
 

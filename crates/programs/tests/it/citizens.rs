@@ -65,6 +65,8 @@ fn what_cannot_be_scheduled_is_named() {
         fault(&format!("{read}print('half', end='', flush=True)\nsys.stdin.readline()")),
         Fault::Half("half".into())
     );
+    let wide = "print('{\"n\": -36893488147419103232}', flush=True)";
+    assert_eq!(fault(&format!("{read}{wide}")), Fault::Wide("-36893488147419103232".into()));
     assert!(matches!(
         fault(&format!("{read}while True: print('x' * 1000, flush=True)")),
         Fault::Floods(100, _)

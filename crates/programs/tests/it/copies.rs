@@ -74,6 +74,25 @@ fn what_copies_would_share_is_not_copied() {
     }
 }
 
+/// Addresses are numbers that programs use, as seeds and as identifiers.
+#[test]
+fn what_a_copy_takes_of_memory_is_where_a_process_that_was_started_has_it() {
+    if !python() {
+        return;
+    }
+    let text = "import ctypes, sys, threading\ndone = threading.Event()\nthreading.Thread(target=done.wait, daemon=True).start()\nkept = []\n\
+                for line in sys.stdin:\n    thread = threading.Thread(target=lambda: kept.append(threading.get_ident()))\n    thread.start()\n    thread.join()\n    \
+                kept.append(ctypes.create_string_buffer(300000))\n    kept.append(ctypes.create_string_buffer(3000))\n    \
+                print([one if isinstance(one, int) else ctypes.addressof(one) for one in kept], flush=True)";
+    let folder = tempfile::tempdir().unwrap();
+    let mut started = Process::start(&launch(folder.path(), text)).unwrap();
+    let mut copied = Process::start(&launch(folder.path(), text)).unwrap();
+    for line in ["a", "b", "c", "d"] {
+        assert_eq!(lines(&mut started, line), lines(&mut copied, line), "{line}");
+        copied = copied.copy().unwrap();
+    }
+}
+
 /// Threads that wait for each other, for time and for descriptors: in a copy each goes on where it was, and neither sees what the other does.
 #[test]
 fn threads_go_on_in_copies() {

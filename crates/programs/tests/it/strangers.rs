@@ -253,4 +253,25 @@ fn an_answer_to_nothing_is_a_finding() {
     let trial = try_program(scenario.model.child().unwrap(), &scenario, 5).unwrap();
     assert_eq!(trial.answered, (0, 15));
     assert!(trial.wrong.iter().any(|wrong| wrong.contains("in_reply_to")), "{:?}", trial.wrong);
+    // Nor does one to a request that nobody made, whatever is written there.
+    for (id, told) in
+        [("b['msg_id'] + 1000", "1001"), ("str(b['msg_id'])", "\"1\""), ("b['msg_id'] + 0.5", "1.5")]
+    {
+        std::fs::write(&file, text.replace("r['echo'] =", &format!("r['in_reply_to'] = {id}; r['echo'] =")))
+            .unwrap();
+        let search = crate::workloads::Search { scenario: &scenario, seed: 1, runs: 1, deliveries: 20 };
+        let registry = demi_programs::WithPrograms::new(demi_replay::registry::NoModels);
+        let found = demi_replay::Registry::visit(&registry, &scenario, search).unwrap().unwrap();
+        assert!(
+            found[0].starts_with("echo/protocol: an answer to a request that its client never made"),
+            "{found:?}"
+        );
+        let trial = try_program(scenario.model.child().unwrap(), &scenario, 5).unwrap();
+        assert_eq!(trial.answered, (0, 15), "{id}");
+        let said = format!("answers a request that nobody made, {told}: ");
+        assert!(trial.wrong.iter().any(|wrong| wrong.contains(&said)), "{:?}", trial.wrong);
+    }
+    std::fs::write(&file, text.replace("r['in_reply_to'] = b['msg_id']", "continue")).unwrap();
+    let trial = try_program(scenario.model.child().unwrap(), &scenario, 5).unwrap();
+    assert!(trial.wrong.iter().any(|wrong| wrong.contains("does not answer 'init'")), "{:?}", trial.wrong);
 }
