@@ -12,7 +12,7 @@ use super::{RebuildReason, ids, open};
 use crate::error::LineageError;
 use crate::execution::{Folder, SUMMARY, link_folder, link_sealed};
 use crate::index::INDEX_FOLDER;
-use crate::matching::{Channels, Matching};
+use crate::matching::{Channels, Matching, RULES};
 use crate::read::{COUNTED, EARLIEST, Events, HAS_ID, IdHash, NONE, beside, is_send};
 
 /// Name of the file.
@@ -79,7 +79,7 @@ impl BaseFacts {
             let unsent = |e: u32| events.kind[e as usize].is_delivery() && matching.mate(e) == NONE;
             ids::write(folder, ids::RECEIVED, ids(&unsent))?;
         }
-        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let version = RULES.to_owned();
         Ok(BaseFacts { version, clocked, by_id, in_order: channels.in_order(), latest })
     }
 
@@ -100,7 +100,7 @@ impl BaseFacts {
         }
         let text = beside(&path)?.read_to_string().map_err(LineageError::io(&path))?;
         let facts: Option<BaseFacts> = serde_json::from_str(&text).ok();
-        Ok(facts.filter(|f| f.version == env!("CARGO_PKG_VERSION")))
+        Ok(facts.filter(|f| f.version == RULES))
     }
 
     /// Writes it to the base's folder.

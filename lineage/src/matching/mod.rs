@@ -13,3 +13,7 @@ pub(crate) mod unmatched;
 pub(crate) use channels::{Channels, LastDeliveries, Preference, note};
 pub(crate) use clocks::LoggedClocks;
 pub(crate) use edges::{Evidence, Matching, Reason, Status};
+
+/// The rules by which messages are joined, and their ids hashed. What is kept to be fast was made by them, and is made anew where they have changed: the number
+/// behind the version is raised when they do.
+pub(crate) const RULES: &str = concat!(env!("CARGO_PKG_VERSION"), "+2");

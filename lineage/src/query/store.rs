@@ -12,6 +12,7 @@ use crate::error::LineageError;
 use crate::execution::references::{ROWS, name_of};
 use crate::execution::{BASE_FOLDER, Folder, link};
 use crate::grow::{self, Grown, RebuildReason};
+use crate::matching::RULES;
 use crate::pipeline::build_base;
 use crate::read::beside;
 
@@ -54,7 +55,7 @@ impl StoreFile {
 impl Sources {
     fn read(path: &Path) -> Option<Sources> {
         let text = demi_common::regular::read(path).ok()?;
-        serde_json::from_slice::<Sources>(&text).ok().filter(|s| s.version == env!("CARGO_PKG_VERSION"))
+        serde_json::from_slice::<Sources>(&text).ok().filter(|s| s.version == RULES)
     }
 
     fn write(&self, path: &Path) -> Result<(), LineageError> {
@@ -64,7 +65,7 @@ impl Sources {
 
     fn of(files: &[SealedFile]) -> Result<Sources, LineageError> {
         let files = files.iter().map(StoreFile::of).collect::<Result<_, _>>()?;
-        Ok(Sources { version: env!("CARGO_PKG_VERSION").to_owned(), files })
+        Ok(Sources { version: RULES.to_owned(), files })
     }
 }
 
