@@ -31,6 +31,8 @@ pub enum Strategy {
     },
     /// Beam searches over sets of external events.
     Beam(Reaches),
+    /// Beam searches over sets of few external messages, where no bound leads the way: so many deliveries in each layer, one width after the other.
+    Small(&'static [u64]),
     /// Searches over the kinds of deliveries that results have.
     Kinds(&'static [Near]),
     /// Searches in which actors start at any time.
@@ -63,7 +65,8 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
-pub const PLAN: [Turn; 13] = [
+pub const PLAN: [Turn; 15] = [
+    turn("small sets", Strategy::Small(&QUICK_WIDTHS), When::Always, 0.5, true),
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
     turn("trails", Strategy::Kinds(&TRAILS), When::Unproven, 0.5, false),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
@@ -76,6 +79,7 @@ pub const PLAN: [Turn; 13] = [
     turn("wide beams", Strategy::Beam(WIDE), When::Unproven, 0.85, false),
     turn("rounds", Strategy::Rounds(LITTLE), When::Open, 1.0, false),
     turn("kinds", Strategy::Kinds(&RINGS), When::Unproven, 1.0, true),
+    turn("small sets", Strategy::Small(&SMALL_WIDTHS), When::Open, 1.0, true),
     turn("restarts", Strategy::Restarts, When::Open, 1.0, false),
 ];
 
@@ -280,6 +284,18 @@ const LESS: usize = 8;
 pub const FEWER: usize = 10;
 /// The same in all.
 pub const MORE: usize = 15;
+/// Messages from outside of which small sets are made, at most two of each type to each actor.
+pub const SMALL_FROM: usize = 24;
+/// Small sets that are searched over, at most.
+pub const SMALL_SETS: usize = 1_500;
+/// Deliveries made in each layer of a search over a small set: so few that all of them are searched over in a moment,
+pub const QUICK_WIDTHS: [u64; 1] = [30];
+/// and what is tried when others have found nothing more.
+pub const SMALL_WIDTHS: [u64; 2] = [300, 3_000];
+/// Deliveries of such a search at most: few messages lead to few.
+pub const SMALL_DELIVERIES: usize = 40;
+/// Part of what is left for one batch of these searches.
+pub const SMALL_PART: f64 = 0.1;
 /// Part of what is left for one batch of beams.
 pub const BEAM_PART: f64 = 0.4;
 /// Searches of one batch.

@@ -36,6 +36,7 @@ use crate::strategies::recorded::Recorded;
 use crate::strategies::restarts::Restarts;
 use crate::strategies::rounds::Rounds;
 use crate::strategies::settled::settled;
+use crate::strategies::small_sets::SmallSets;
 use crate::strategies::{Strategy, exhaustive};
 
 /// What stands beside the result, and what was proven of it.
@@ -203,6 +204,11 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 let problem = archive.site.problem.clone();
                 pursue(archive, &mut Beams::new(&problem, reaches, base, tried), until);
             }
+            (plan::Strategy::Small(widths), Some(base)) if self.reducer.engine.bound().is_none() => {
+                let problem = archive.site.problem.clone();
+                pursue(archive, &mut SmallSets::new(&problem, base, widths), until);
+            }
+            (plan::Strategy::Small(_), Some(_)) => {}
             (plan::Strategy::Kinds(rings), Some(_)) => {
                 pursue(archive, &mut OverKinds::new(rings, &mut tried.kinds), until);
             }

@@ -58,6 +58,11 @@ pub trait Registry {
         (0, 0)
     }
 
+    /// Whether a model answered the same question in two ways: it is not deterministic.
+    fn differs(&self) -> bool {
+        false
+    }
+
     /// What processes did so far, where a model is a program that runs as it is.
     fn programs(&self) -> Option<ProgramWork> {
         None
@@ -166,6 +171,10 @@ impl<R: Registry> Registry for Models<R> {
         self.registry.fault()
     }
 
+    fn differs(&self) -> bool {
+        self.registry.differs()
+    }
+
     fn tolerate(&self) {
         self.registry.tolerate();
     }
@@ -212,6 +221,10 @@ where
         self.rest.fault()
     }
 
+    fn differs(&self) -> bool {
+        self.rest.differs()
+    }
+
     fn tolerate(&self) {
         self.rest.tolerate();
     }
@@ -245,6 +258,10 @@ impl<R: Registry, S: Registry> Registry for Both<R, S> {
 
     fn fault(&self) -> Option<String> {
         self.0.fault().or_else(|| self.1.fault())
+    }
+
+    fn differs(&self) -> bool {
+        self.0.differs() || self.1.differs()
     }
 
     fn tolerate(&self) {

@@ -214,5 +214,5 @@ fn mappings_are_listed_and_printed() {
     // What is printed is a mapping, to be changed and used.
     let mine = case.file("mine.toml", &text);
     let log = sample("akka.log").display().to_string();
-    assert_eq!(case.loaded("s", &["--mapping", &mine, &log])["added"], 5);
+    assert_eq!(case.loaded("s", &["--mapping", &mine, &log])["added"], 11);
 }

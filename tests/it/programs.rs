@@ -187,5 +187,10 @@ fn a_program_that_answers_nothing_is_told_so() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("operations was answered, so nothing is known of the program"), "{text}");
     let (status, text) = run(&["program", "check", "--scenario", &scenario, "--requests", "3"]);
+    assert!(status == 1 && text.contains("does not answer 'init' with 'init_ok'"), "{status}: {text}");
+    let begins = "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    if m['body']['type'] == 'init':\n        \
+                  print(json.dumps({'src': m['dest'], 'dest': m['src'], 'body': {'type': 'init_ok', 'in_reply_to': m['body']['msg_id']}}), flush=True)\n";
+    std::fs::write(path("silent.py"), begins).unwrap();
+    let (status, text) = run(&["program", "check", "--scenario", &scenario, "--requests", "3"]);
     assert!(status == 0 && text.contains("no request was answered"), "{status}: {text}");
 }

@@ -48,14 +48,6 @@ impl<R> WithChildren<R> {
     pub fn unvetted(&self) -> u64 {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Told::unknown).sum()
     }
-
-    /// Whether a model answered the same question in two ways: it is not deterministic.
-    #[must_use]
-    pub fn differs(&self) -> bool {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut faults = asked.iter().filter_map(|asked| asked.fault());
-        faults.any(|fault| matches!(fault.problem, Problem::Differs(..)))
-    }
 }
 
 impl<R: Registry> Registry for WithChildren<R> {
@@ -99,6 +91,12 @@ impl<R: Registry> Registry for WithChildren<R> {
     fn tolerate(&self) {
         self.tolerates.store(true, Ordering::Relaxed);
         self.rest.tolerate();
+    }
+
+    fn differs(&self) -> bool {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = asked.iter().filter_map(|asked| asked.fault());
+        faults.any(|fault| matches!(fault.problem, Problem::Differs(..))) || self.rest.differs()
     }
 
     fn programs(&self) -> Option<ProgramWork> {

@@ -211,7 +211,7 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         ui.result(&describe(&summary, &args.out));
     }
     if let (false, Some(work)) = (args.json, &summary.programs) {
-        ui.note(&answered(work));
+        ui.note(&answered(work, found.is_some()));
         if found.is_some() && summary.deliveries == 0 {
             ui.note(
                 "it is there before anything is delivered: the program ends as it starts, and `program check` shows what it says then",
@@ -230,11 +230,11 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     Ok(args.expect.status(u8::from(found.is_none())))
 }
 
-/// How many operations were answered. Where it is none, nothing is known of the program.
-fn answered(work: &ProgramWork) -> String {
+/// How many operations were answered. Where it is none, nothing is known of the program, unless that is what was found.
+fn answered(work: &ProgramWork, is_found: bool) -> String {
     let (operations, answered) = (work.operations, work.answered);
     match answered {
-        0 if operations > 0 => format!(
+        0 if operations > 0 && !is_found => format!(
             "none of {operations} operations was answered, so nothing is known of the program; try `program check`"
         ),
         _ => format!("{answered} of {operations} operations were answered"),

@@ -9,6 +9,7 @@ use demi_replay::{Names, Registry, Simulator, Visitor};
 use demi_schemas::summary::ProgramWork;
 use demi_schemas::{ChildModel, NetworkRule, ProgramNodes, Scenario, ScenarioError};
 
+use crate::error::ProgramError;
 use crate::lines::Lines;
 use crate::model::{ProgramModel, Shared};
 use crate::nodes::Nodes;
@@ -254,6 +255,12 @@ impl<R: Registry> Registry for WithPrograms<R> {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let own = nodes.iter().find_map(|(_, nodes)| nodes.fault().map(ToString::to_string));
         own.or_else(|| self.rest.fault())
+    }
+
+    fn differs(&self) -> bool {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = nodes.iter().filter_map(|(_, nodes)| nodes.fault());
+        faults.any(|fault| matches!(fault, ProgramError::Differs { .. })) || self.rest.differs()
     }
 
     fn programs(&self) -> Option<ProgramWork> {

@@ -962,7 +962,7 @@ impl World {
             (self.ran, self.yielded) = (0, 0);
         }
         if let Guide::Round { trace, from } = &self.plan.guide {
-            let (from, round) = (*from, trace.len() - from);
+            let round = trace.len() - from;
             // At the end of a round everything looks as at its beginning, or it is none.
             let before = at.checked_sub(round).and_then(|before| self.looks.get(before));
             let same = at < trace.len()

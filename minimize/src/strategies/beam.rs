@@ -32,15 +32,15 @@ const WHOLE: u64 = u64::MAX;
 
 /// How far a beam search goes.
 #[derive(Clone, Copy, Debug)]
-struct Beam {
+pub(super) struct Beam {
     /// Most deliveries of an execution.
-    deliveries: usize,
+    pub(super) deliveries: usize,
     /// Deliveries made in each layer, not many more.
-    width: u64,
+    pub(super) width: u64,
     /// From which configurations.
-    lead: Lead,
+    pub(super) lead: Lead,
     /// Most messages from outside that are taken, if it is the search's choice which.
-    outside: Option<usize>,
+    pub(super) outside: Option<usize>,
 }
 
 /// A set that was searched over, with which limit and width, and from which configurations.
@@ -164,7 +164,7 @@ fn work(
 
 /// One search, and the reduction of what it finds; the result as it was if it finds nothing better; nothing where the
 /// budget has ended.
-fn one<M: Model>(
+pub(super) fn one<M: Model>(
     site: &Site<'_, M>,
     best: &Solution,
     (set, bound): (&Set, Option<&Arc<DistanceOf<M>>>),

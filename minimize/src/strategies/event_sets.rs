@@ -5,9 +5,10 @@ use std::sync::Arc;
 use demi_replay::names::TextId;
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model};
+use rustc_hash::FxHashSet;
 
 use crate::oracle::engine::Engine;
-use crate::plan::CHOICES;
+use crate::plan::{CHOICES, SMALL_FROM, SMALL_SETS};
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
 use crate::search;
@@ -48,6 +49,64 @@ pub fn around<M: Model>(problem: &Arc<Problem<M>>, best: &Solution, pool: &[Act]
     };
     let choices = choices(&all[0], pool, &free);
     choices.into_iter().chain(all.into_iter().map(|set| (set, None))).map(set).collect()
+}
+
+/// All sets of at most as many messages as a result has, the smallest first, and of those of one size first what has messages of its types. Actors start, and
+/// faults happen, as in the result. Of sets that differ only in which message of a type an actor gets, or in which of some interchangeable actors
+/// is which, there is one.
+pub fn small<M: Model>(problem: &Arc<Problem<M>>, best: &Solution, pool: &[Act]) -> Vec<Set> {
+    let mut engine = Engine::new(problem, Budget::Replays(u64::MAX));
+    let Some(witness) = engine.restore(&best.schedule) else { return Vec::new() };
+    let own: Vec<Act> = witness.acts.iter().filter(|a| a.is_external()).copied().collect();
+    let free = search::interchangeable(&mut engine, pool);
+    let (messages, others): (Vec<Act>, Vec<Act>) = own.iter().partition(|act| act.is_delivery());
+    let starts = starts(&own);
+    let mut from: Vec<Act> = Vec::new();
+    for act in pool.iter().filter(|act| act.is_delivery()) {
+        let there = starts.is_empty() || starts.iter().any(|start| start.actor() == act.actor());
+        if there && from.iter().filter(|other| sort(other) == sort(act)).count() < 2 {
+            from.push(*act);
+        }
+    }
+    from.truncate(SMALL_FROM);
+    let type_of = |act: &Act| sort(act).map(|(_, sort)| sort);
+    let types: Vec<_> = messages.iter().map(type_of).collect();
+    let strange = |set: &Vec<Act>| set.iter().filter(|act| !types.contains(&type_of(act))).count();
+    let (mut seen, mut all) = (FxHashSet::default(), Vec::new());
+    for size in 1..=messages.len() {
+        let mut of_size = subsets(&from, size);
+        of_size.sort_by_cached_key(strange);
+        let with_others = |set: Vec<Act>| others.iter().copied().chain(set).collect::<Vec<Act>>();
+        for externals in of_size.into_iter().map(with_others) {
+            if all.len() < SMALL_SETS && seen.insert(form(&externals, &free)) {
+                let (form, told) = (form(&externals, &[]), told(&engine, &externals));
+                all.push(Set { externals, choice: None, form, told });
+            }
+        }
+        if all.len() >= SMALL_SETS {
+            break;
+        }
+    }
+    all
+}
+
+/// The subsets of that size, in order, but not many more than are searched.
+fn subsets(of: &[Act], size: usize) -> Vec<Vec<Act>> {
+    let mut all: Vec<Vec<Act>> = vec![Vec::new()];
+    let mut at: Vec<usize> = vec![0];
+    for _ in 0..size {
+        let (mut longer, mut places) = (Vec::new(), Vec::new());
+        for (set, first) in all.iter().zip(&at) {
+            for (at, next) in of.iter().enumerate().skip(*first) {
+                if longer.len() < 16 * SMALL_SETS {
+                    longer.push(set.iter().chain([next]).copied().collect());
+                    places.push(at + 1);
+                }
+            }
+        }
+        (all, at) = (longer, places);
+    }
+    all
 }
 
 /// The starts of a set.

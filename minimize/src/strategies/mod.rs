@@ -11,6 +11,7 @@ pub mod recorded;
 pub mod restarts;
 pub mod rounds;
 pub mod settled;
+pub mod small_sets;
 
 use demi_replay::Model;
 
