@@ -284,6 +284,14 @@ fn programs(desk: &mut Desk) {
         let scenario = scenario.replace("examples/programs/register.py", &format!("{name}.py"));
         fs::write(desk.at(&format!("{name}.toml")), scenario).unwrap();
     }
+    // A program that tells the number of its folder answers something else in every process.
+    let differs = "import json, os, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    r = dict(m['body'], in_reply_to=m['body']['msg_id'], \
+                   folder=os.stat('.').st_ino)\n    r['type'] += '_ok'\n    print(json.dumps({'src': m['dest'], 'dest': m['src'], 'body': r}), flush=True)\n";
+    fs::write(desk.at("differs.py"), differs).unwrap();
+    let of = "network = \"unordered\"\n[model]\ncommand = [\"python3\", \"differs.py\"]\nnodes = 2\n[workload]\nname = \"echo\"\n";
+    fs::write(desk.at("differs.toml"), of).unwrap();
+    desk.ends(3, 1, "fuzz --scenario differs.toml --seed 1 --runs 100 --deliveries 40 --out differs");
+    desk.ends(3, 1, "explore --scenario differs.toml --bound 0 --out e3");
     desk.ends(0, 2, "program check --scenario register.toml --requests 5");
     desk.ends(1, 2, "program check --scenario ended.toml --requests 5");
     desk.ends(0, 2, "program follow log.jsonl --scenario register.toml --out followed");

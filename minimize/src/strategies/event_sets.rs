@@ -91,8 +91,8 @@ pub fn small<M: Model>(problem: &Arc<Problem<M>>, best: &Solution, pool: &[Act])
 }
 
 /// The subsets of that size, in order, but not many more than are searched.
-fn subsets(of: &[Act], size: usize) -> Vec<Vec<Act>> {
-    let mut all: Vec<Vec<Act>> = vec![Vec::new()];
+fn subsets<T: Copy>(of: &[T], size: usize) -> Vec<Vec<T>> {
+    let mut all: Vec<Vec<T>> = vec![Vec::new()];
     let mut at: Vec<usize> = vec![0];
     for _ in 0..size {
         let (mut longer, mut places) = (Vec::new(), Vec::new());
@@ -303,5 +303,24 @@ pub fn same_event(a: &Act, b: &Act) -> bool {
             a.external.is_some() && a.external == b.external && a.to == b.to
         }
         (a, b) => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_each_subset_of_a_size_once() {
+        assert_eq!(subsets(&['a', 'b', 'c'], 2), [['a', 'b'], ['a', 'c'], ['b', 'c']]);
+        assert_eq!(subsets(&['a'], 2), [] as [Vec<char>; 0]);
+        let of: Vec<u8> = (0..7).collect();
+        for (size, count) in [(0, 1), (1, 7), (3, 35), (7, 1)] {
+            let all = subsets(&of, size);
+            let distinct: FxHashSet<&Vec<u8>> = all.iter().collect();
+            assert_eq!((all.len(), distinct.len()), (count, count), "{size}");
+            assert!(all.iter().all(|set| set.is_sorted() && set.len() == size));
+        }
+        assert!(subsets(&(0..60).collect::<Vec<u8>>(), 6).len() <= 16 * SMALL_SETS);
     }
 }
