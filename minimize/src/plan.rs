@@ -62,7 +62,7 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
     Turn { name, strategy, when, until, prove }
 }
 
-/// The portfolio, from the first turn to the last. What is near a recording leads to other results than what is far better, so
+/// The portfolio, from the first turn to the last. Small sets owe nothing to the recorded order and take a moment, so they come first. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
 pub const PLAN: [Turn; 15] = [

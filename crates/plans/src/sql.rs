@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use demi_schemas::event::{COUNTED_AFTER_LOSS_ID, COUNTED_ID};
 use demi_schemas::tables;
 
 /// A dialect of SQL.
@@ -289,7 +290,7 @@ fn positions(dialect: Dialect) -> String {
     let (from, to) = (dialect.quoted("from"), dialect.quoted("to"));
     format!(
         "SELECT e.actor, a.number, a.block, e.incarnation, e.seq, e.kind,\n  \
-         replace(e.msg_id, 'count?:', 'count:') AS msg_id, e.{from}, e.{to},\n  \
+         replace(e.msg_id, '{COUNTED_AFTER_LOSS_ID}', '{COUNTED_ID}') AS msg_id, e.{from}, e.{to},\n  \
          row_number() OVER (PARTITION BY e.actor ORDER BY e.incarnation, e.seq) AS ord,\n  \
          (e.actor = '_environment' OR (e.kind IN ('send', 'timer_set') AND coalesce(e.via = 'thread', false))) AS alone\n\
          FROM events e JOIN actors a ON a.actor = e.actor"

@@ -570,7 +570,7 @@ static void copy(void) {
     say(&report, sizeof report);
 }
 
-/* Of the thread that listens: what finds its variables. */
+/* The thread pointer of the thread that listens, which a copy goes on with. */
 static void *listener;
 
 static void *listen_to_scheduler(void *none) {

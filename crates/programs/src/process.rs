@@ -75,6 +75,9 @@ const UNTRAPPED: u32 = 64;
 const TIMED: u32 = 128;
 const TRIED: u32 = 256;
 
+/// The signal that ends a process within a step when it is told to.
+const SIGKILL: i32 = Signal::KILL.as_raw();
+
 /// Files that a process left, by their path within its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disk(pub(crate) BTreeMap<String, Vec<u8>>);
@@ -775,25 +778,21 @@ impl Process {
     /// It is gone: how.
     fn end(&mut self) -> Result<(), ProgramError> {
         let began = Instant::now();
-        let status = loop {
+        let (status, killed) = loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => break status.to_string(),
+                Ok(Some(status)) => break (status.to_string(), status.signal() == Some(SIGKILL)),
                 Ok(None) if began.elapsed() < self.launch.step => {
                     std::thread::sleep(Duration::from_micros(200))
                 }
                 Ok(None) => return Err(self.fault(Fault::Restless(self.launch.step.as_secs_f64()))),
-                Err(error) => break error.to_string(),
+                Err(error) => break (error.to_string(), false),
             }
         };
         self.ended = Some(status);
         self.drain()?;
         // It may have ended because of what it was refused.
         self.allowed()?;
-        let killed = self.ended.as_deref().is_some_and(|how| how.contains("signal: 9"));
-        match self.report.flags & TRIED != 0 && !killed {
-            true => Err(self.fault(Fault::Connects)),
-            false => Ok(()),
-        }
+        if self.report.flags & TRIED != 0 && !killed { Err(self.fault(Fault::Connects)) } else { Ok(()) }
     }
 
     fn answer(&mut self) -> Result<Answer, ProgramError> {
