@@ -188,6 +188,10 @@ impl<D: Disk> Work<D> {
                 share.used += used().saturating_sub(begin);
                 if failed.is_none() {
                     (dirty, due) = (false, false);
+                    // Who is told of a failure finds it in the list.
+                    if self.checkpoint.last_seq > handed {
+                        self.publish(&monitor, share.sample);
+                    }
                     // They are told of only now: after a crash they are found in the checkpoint, or found again.
                     for alert in self.checkpoint.alerts.iter().filter(|alert| alert.seq > handed) {
                         let _ = self.alerts.send(alert.clone());
