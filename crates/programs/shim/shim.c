@@ -65,10 +65,17 @@
 #define SCRATCH 16384
 /* How far behind a deadline the clock is set. */
 #define BEHIND 1000ull
+/* Equal waits in a row after which a thread counts as one that looks again and again, by the clock. */
+#define NAPS 32
+/* Such a wait may take this part of the time longer that went by without a word. It may anywhere: a machine can be busy. A program that looks a
+ * thousand times a second for a minute is as good as still, and is asked some five hundred times. */
+#define LATE 64
 /* How far the clock goes on with each line that comes. */
 #define READING 1000ull
 /* Empty polls in a row after which a program that polls counts as waiting. Event loops poll once for each round of what goes on at once. */
 #define EMPTY 64
+/* The same, where the last such round had nothing in it but polls: the program is at rest, and only the time has changed. */
+#define STILL 8
 /* Questions about the time without a wait after which the clock goes on with each: a program may wait by asking. */
 #define ASKED 100000
 /* Kibibytes of memory that programs are told they use. */
@@ -89,6 +96,9 @@ struct slot {
     /* In which order threads began to wait. */
     uint64_t since;
     uint64_t deadline;
+    /* How long its last wait was to take, and how many such waits there were in a row. */
+    uint64_t nap;
+    int naps;
     int flags;
     int awaits;
     /* Its wait is over: whatever it waited for has come. */
@@ -149,12 +159,16 @@ static int control = -1;
 static atomic_uint_fast64_t now;
 static _Atomic uint32_t lock;
 static struct slot slots[SLOTS];
+/* Those from here on were never taken. */
+static int slots_end;
 static struct timer timers[TIMERS];
 /* Whose turn it is. */
 static struct slot *holder;
 static int last;
 static uint64_t reports, waits;
 static uint64_t run_until, quantum;
+/* When the clock was told to go on. */
+static uint64_t went_on;
 static atomic_int wrote;
 static int refused;
 static uint64_t seed;
@@ -166,6 +180,8 @@ static __thread int signalled;
 static __thread int empty;
 static __thread uint64_t empty_at;
 static uint64_t asked;
+/* Whether a thread did more than poll since polls last counted as waiting; and whether none did in the round before that. */
+static int busy, still;
 /* A thread that has given its turn for the last time, and that the kernel may not have ended yet. */
 static _Atomic pid_t ending;
 /* How many more times it writes before it is killed; 0 where it is not. */
@@ -258,17 +274,39 @@ static void say(const void *bytes, size_t length) {
 
 static uint64_t earliest(void) {
     uint64_t first = NEVER;
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < slots_end; i++)
         if (slots[i].state == WAITING && slots[i].deadline < first) first = slots[i].deadline;
     for (int i = 0; i < TIMERS; i++)
         if (timers[i].used && timers[i].next < first) first = timers[i].next;
     return first;
 }
 
+/* Whether a thread looks again and again, each time after a short while. */
+static int naps(const struct slot *slot, uint64_t late) { return slot->naps >= NAPS && slot->nap <= late; }
+
+/* The time that is next, where the first wait ends at `first`. Waits of those that only look again may end late, but no other wait does. */
+static uint64_t next_time(uint64_t at, uint64_t first) {
+    uint64_t late = (at - went_on) / LATE, next = (first > at ? first : at) + BEHIND, then = next + late;
+    for (int i = 0; i < slots_end; i++) {
+        const struct slot *slot = &slots[i];
+        if (slot->state == WAITING && slot->deadline < then && !naps(slot, late)) then = slot->deadline + BEHIND;
+    }
+    for (int i = 0; i < TIMERS; i++)
+        if (timers[i].used && timers[i].next < then) then = timers[i].next + BEHIND;
+    return then > next ? (then < run_until ? then : run_until) : next;
+}
+
+/* The time at which a thread that polls does so again. */
+static uint64_t next_poll(uint64_t at) {
+    uint64_t late = (at - went_on) / LATE;
+    if (late <= quantum) return at + quantum;
+    return at + quantum <= run_until && at + late > run_until ? run_until : at + late;
+}
+
 /* Says that all threads wait. The lock is held. */
 static void announce(void) {
     struct report report = {++reports, atomic_load(&now), earliest(), (uint32_t)refused, 0};
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < slots_end; i++) {
         if (slots[i].state == FREE) continue;
         report.threads++;
         report.flags |= (uint32_t)slots[i].flags;
@@ -295,6 +333,7 @@ static struct slot *taken(pid_t tid) {
             slots[i].state = RUNNING;
             slots[i].tid = slots[i].known = tid;
             slots[i].deadline = NEVER;
+            if (slots_end <= i) slots_end = i + 1;
             return &slots[i];
         }
     }
@@ -338,7 +377,7 @@ static int is_ready(struct slot *slot) {
 
 /* The thread that a signal to the whole process is for: the first that takes it, as the kernel prefers. */
 static struct slot *receiver(int signal) {
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < slots_end; i++)
         if (slots[i].state != FREE && !(slots[i].blocked & bit_of(signal))) return &slots[i];
     return NULL;
 }
@@ -367,7 +406,7 @@ static void ring(void) {
 }
 
 static int any_polls(struct slot **first) {
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < slots_end; i++)
         if (slots[i].state == WAITING && slots[i].flags & POLLER) {
             *first = &slots[i];
             return 1;
@@ -379,20 +418,21 @@ static int any_polls(struct slot **first) {
 static void turn_over(void) {
     for (;;) {
         ring();
-        for (int n = 1; n <= SLOTS; n++) {
-            int i = (last + n) % SLOTS;
+        for (int n = 1; n <= slots_end; n++) {
+            int i = (last + n) % slots_end;
             if (!is_ready(&slots[i])) continue;
             last = i;
             holder = &slots[i];
             holder->state = RUNNING;
             atomic_store(&holder->turn, 1);
-            wake_word(&holder->turn);
+            /* Who gives the turn to itself has not begun to wait. */
+            if (holder != mine) wake_word(&holder->turn);
             return;
         }
         uint64_t at = atomic_load(&now), next = earliest();
         struct slot *poller = NULL;
-        if (next != NEVER) next = (next > at ? next : at) + BEHIND;
-        else if (any_polls(&poller)) next = at + quantum;
+        if (next != NEVER) next = next_time(at, next);
+        else if (any_polls(&poller)) next = next_poll(at);
         if (run_until <= at || next > run_until || atomic_load(&wrote)) {
             run_until = 0;
             announce();
@@ -489,6 +529,13 @@ enum { CAME = 1, TIME = 2, SIGNALLED = 4 };
 /* Waits for what stands in its slot; the lock is held. Says what ended the wait. */
 static int wait_here(uint64_t deadline, int flags) {
     struct slot *slot = mine;
+    uint64_t at = atomic_load(&now), nap = deadline == NEVER || deadline < at ? 0 : deadline - at;
+    slot->naps = nap && nap == slot->nap ? slot->naps + 1 : 0;
+    slot->nap = nap;
+    if (flags & POLLER) {
+        still = !busy;
+        busy = 0;
+    }
     slot->deadline = deadline;
     slot->flags = flags;
     slot->woken = 0;
@@ -539,7 +586,7 @@ static void take(struct order *order) {
 /* Whether all threads but the first wait where a copy of them can go on; the first makes the copy. */
 static int all_parked(void) {
     if (slots[0].state != WAITING) return 0;
-    for (int i = 1; i < SLOTS; i++) {
+    for (int i = 1; i < slots_end; i++) {
         if (slots[i].state == FREE) continue;
         if (slots[i].state != WAITING || !atomic_load(&slots[i].parked) || !slots[i].cleared) return 0;
     }
@@ -599,6 +646,7 @@ static void *listen_to_scheduler(void *none) {
             holder = NULL;
         }
         if (order.kind == GO) {
+            went_on = atomic_load(&now);
             atomic_store(&now, order.clock);
             run_until = order.until;
             quantum = order.quantum;
@@ -843,7 +891,7 @@ static void revive(void) {
     static const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_CLEARTID;
     /* The thread that makes the copy has the first slot, so its stack is free. */
     if (clone(listens_on, scratch[0] + SCRATCH, flags & ~CLONE_CHILD_CLEARTID, NULL, NULL, listener, NULL) < 0) raw1(SYS_exit_group, 137);
-    for (int i = 1; i < SLOTS; i++) {
+    for (int i = 1; i < slots_end; i++) {
         if (slots[i].state == FREE) continue;
         if (clone(revived, scratch[i] + SCRATCH, flags, &slots[i], NULL, slots[i].pointer, slots[i].cleared) < 0) raw1(SYS_exit_group, 137);
     }
@@ -983,7 +1031,19 @@ static int polls(void) {
         empty_at = at;
         empty = 0;
     }
-    return ++empty >= EMPTY;
+    return ++empty >= (still ? STILL : EMPTY);
+}
+
+/* A thread does more than poll. */
+static void works(void) {
+    busy = 1;
+    still = 0;
+}
+
+/* Something has come. */
+static void came(void) {
+    empty = 0;
+    works();
 }
 
 /* Whether a call goes on by itself after a signal. */
@@ -1014,7 +1074,7 @@ static long poll_for(struct pollfd *fds, uint64_t count, uint64_t duration) {
     for (;;) {
         long ready = poll_now(fds, count);
         if (ready != 0) {
-            empty = 0;
+            came();
             return ready;
         }
         if (duration == 0 && !polls()) return 0;
@@ -1026,7 +1086,7 @@ static long poll_for(struct pollfd *fds, uint64_t count, uint64_t duration) {
         if (why & SIGNALLED) return -EINTR;
         ready = poll_now(fds, count);
         if (ready != 0 || duration == 0 || why & TIME) {
-            if (ready > 0) empty = 0;
+            if (ready > 0) came();
             return ready;
         }
     }
@@ -1051,7 +1111,7 @@ static long select_for(long count, fd_set *sets[3], uint64_t duration) {
         if (ready != 0 || duration == 0 || why & TIME) break;
     }
     if (ready < 0) return ready;
-    if (ready > 0) empty = 0;
+    if (ready > 0) came();
     for (int i = 0; i < 3; i++)
         if (sets[i]) memcpy(sets[i], &copies[i], length);
     return ready;
@@ -1062,7 +1122,7 @@ static long epoll_for(long epoll, struct epoll_event *events, long most, uint64_
     for (;;) {
         long ready = raw(SYS_epoll_pwait, epoll, (long)events, most, 0, 0, 8);
         if (ready != 0) {
-            empty = 0;
+            came();
             return ready;
         }
         if (duration == 0 && !polls()) return 0;
@@ -1073,7 +1133,7 @@ static long epoll_for(long epoll, struct epoll_event *events, long most, uint64_
         if (why & SIGNALLED) return -EINTR;
         ready = raw(SYS_epoll_pwait, epoll, (long)events, most, 0, 0, 8);
         if (ready != 0 || duration == 0 || why & TIME) {
-            if (ready > 0) empty = 0;
+            if (ready > 0) came();
             return ready;
         }
     }
@@ -1085,7 +1145,7 @@ static long await_input(int fd) {
     for (;;) {
         *one = (struct pollfd){fd, POLLIN, 0};
         if (poll_now(one, 1) != 0) {
-            empty = 0;
+            came();
             return 0;
         }
         long flags = raw2(SYS_fcntl, fd, F_GETFL);
@@ -1125,7 +1185,7 @@ static long wait_on_word(_Atomic uint32_t *word, uint32_t value, uint64_t deadli
 /* The thread that waits longest for a word. */
 static struct slot *longest(_Atomic uint32_t *word, uint32_t bits) {
     struct slot *first = NULL;
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < slots_end; i++) {
         struct slot *slot = &slots[i];
         if (slot->state == WAITING && slot->awaits == FUTEX && slot->futex == word && !slot->woken && slot->bits & bits &&
             (!first || slot->since < first->since))
@@ -1309,7 +1369,7 @@ static long random_file(const char *path) {
 
 static struct slot *slot_of(long shown) {
     /* The C library knows the true number. */
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < slots_end; i++)
         if (slots[i].state != FREE && slots[i].known == shown) return &slots[i];
     long place = shown - PID;
     return place >= 0 && place < SLOTS && slots[place].state != FREE ? &slots[place] : NULL;
@@ -1506,9 +1566,8 @@ static long socket_for(long a, long b, long c) {
     return -EPERM;
 }
 
-static long mask_signals(ucontext_t *context, long how, const uint64_t *wanted, uint64_t *old) {
-    /* The mask that holds once this handler returns. */
-    uint64_t *mask = (uint64_t *)&context->uc_sigmask;
+/* Changes the mask that holds once the handler returns. */
+static long mask_signals(uint64_t *mask, long how, const uint64_t *wanted, uint64_t *old) {
     uint64_t before = *mask, trap = 1ull << (SIGSYS - 1);
     if (wanted) {
         switch (how) {
@@ -1537,10 +1596,45 @@ static long on_action(long signal, long wanted, long old, long size) {
     return raw4(SYS_rt_sigaction, signal, &changed, old, size);
 }
 
-static long answer(ucontext_t *context, long number, long a, long b, long c, long d, long e, long f) {
-    if (mine) mine->blocked = *(const uint64_t *)&context->uc_sigmask;
+/* Whether a call only waits, or asks for the time or for what has come. */
+static int only_asks(long number) {
     switch (number) {
-    case SYS_rt_sigprocmask: return mask_signals(context, a, (const uint64_t *)b, (uint64_t *)c);
+    case SYS_futex:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_epoll_pwait:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_sched_yield:
+    case SYS_clock_gettime:
+    case SYS_gettimeofday:
+    case SYS_getpid:
+    case SYS_gettid:
+    case SYS_rt_sigprocmask:
+#ifdef SYS_poll
+    case SYS_poll:
+#endif
+#ifdef SYS_select
+    case SYS_select:
+#endif
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+        return 1;
+    default: return 0;
+    }
+}
+
+/* Answers a call of a thread that has these signals blocked. */
+static long answer(uint64_t *mask, long number, long a, long b, long c, long d, long e, long f) {
+    if (mine) mine->blocked = *mask;
+    if (!only_asks(number)) works();
+    switch (number) {
+    case SYS_rt_sigprocmask: return mask_signals(mask, a, (const uint64_t *)b, (uint64_t *)c);
     case SYS_rt_sigaction: return on_action(a, b, c, d);
     case SYS_getpid: return PID;
     case SYS_getppid: return PARENT;
@@ -1666,7 +1760,7 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
     case SYS_sched_yield: {
         take_lock();
         int others = 0;
-        for (int i = 0; i < SLOTS && !others; i++) others = is_ready(&slots[i]);
+        for (int i = 0; i < slots_end && !others; i++) others = is_ready(&slots[i]);
         if (!others) {
             free_lock();
             return polls() ? sleep_until(NEVER, POLLER) : 0;
@@ -1750,14 +1844,96 @@ static long answer(ucontext_t *context, long number, long a, long b, long c, lon
 static void on_trap(int signal, siginfo_t *info, void *at) {
     (void)signal;
     ucontext_t *context = at;
-    (void)info;
+    uint64_t *mask = (uint64_t *)&context->uc_sigmask;
 #if defined(__x86_64__)
     greg_t *r = context->uc_mcontext.gregs;
-    r[REG_RAX] = answer(context, info->si_syscall, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
+    r[REG_RAX] = answer(mask, info->si_syscall, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
 #else
     unsigned long long *r = context->uc_mcontext.regs;
-    r[0] = (unsigned long long)answer(context, info->si_syscall, (long)r[0], (long)r[1], (long)r[2], (long)r[3], (long)r[4], (long)r[5]);
+    r[0] = (unsigned long long)answer(mask, info->si_syscall, (long)r[0], (long)r[1], (long)r[2], (long)r[3], (long)r[4], (long)r[5]);
 #endif
+}
+
+/* ---- calls by name ---- */
+
+/* What programs call most often is answered without a trap, which costs a signal. It is the same answer. */
+static long called(long number, long a, long b, long c, long d, long e, long f) {
+    uint64_t mask = 0;
+    pthread_testcancel();
+    raw4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
+    long result = answer(&mask, number, a, b, c, d, e, f);
+    if (result == -EINTR) pthread_testcancel();
+    if (result >= 0) return result;
+    errno = (int)-result;
+    return -1;
+}
+
+static int wrong(void) {
+    errno = EINVAL;
+    return -1;
+}
+
+int poll(struct pollfd *fds, nfds_t count, int timeout) {
+    REAL(poll);
+    if (!active()) return real(fds, count, timeout);
+    struct timespec time = timespec_of((uint64_t)(timeout < 0 ? 0 : timeout) * 1000000);
+    return (int)called(SYS_ppoll, (long)fds, (long)count, timeout < 0 ? 0 : (long)&time, 0, 8, 0);
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set) {
+    REAL(ppoll);
+    if (!active()) return real(fds, count, timeout, set);
+    return (int)called(SYS_ppoll, (long)fds, (long)count, (long)timeout, (long)set, 8, 0);
+}
+
+int select(int count, fd_set *in, fd_set *out, fd_set *others, struct timeval *timeout) {
+    REAL(select);
+    if (!active()) return real(count, in, out, others, timeout);
+    if (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)) return wrong();
+    struct timespec time = {0};
+    if (timeout) time = timespec_of(of_timeval(timeout));
+    return (int)called(SYS_pselect6, count, (long)in, (long)out, (long)others, timeout ? (long)&time : 0, 0);
+}
+
+int pselect(int count, fd_set *in, fd_set *out, fd_set *others, const struct timespec *timeout, const sigset_t *set) {
+    REAL(pselect);
+    if (!active()) return real(count, in, out, others, timeout, set);
+    long both[2] = {(long)set, 8};
+    return (int)called(SYS_pselect6, count, (long)in, (long)out, (long)others, (long)timeout, (long)both);
+}
+
+int epoll_pwait(int epoll, struct epoll_event *events, int most, int timeout, const sigset_t *set) {
+    REAL(epoll_pwait);
+    if (!active()) return real(epoll, events, most, timeout, set);
+    return (int)called(SYS_epoll_pwait, epoll, (long)events, most, timeout, (long)set, 8);
+}
+
+int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
+    REAL(epoll_wait);
+    return active() ? epoll_pwait(epoll, events, most, timeout, NULL) : real(epoll, events, most, timeout);
+}
+
+static int is_time(const struct timespec *time) { return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < (long)SECOND; }
+
+int nanosleep(const struct timespec *duration, struct timespec *left) {
+    REAL(nanosleep);
+    if (!active()) return real(duration, left);
+    return is_time(duration) ? (int)called(SYS_nanosleep, (long)duration, (long)left, 0, 0, 0, 0) : wrong();
+}
+
+/* Tells its errors by what it returns. */
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left) {
+    REAL(clock_nanosleep);
+    if (!active()) return real(clock, flags, time, left);
+    if (!is_time(time)) return EINVAL;
+    int before = errno, result = (int)called(SYS_clock_nanosleep, clock, flags, (long)time, (long)left, 0, 0) == 0 ? 0 : errno;
+    errno = before;
+    return result;
+}
+
+ssize_t write(int fd, const void *buffer, size_t length) {
+    REAL(write);
+    return active() ? called(SYS_write, fd, (long)buffer, (long)length, 0, 0, 0) : real(fd, buffer, length);
 }
 
 /* ---- the filter ---- */
@@ -2008,7 +2184,7 @@ EXEC(execvp)
 ssize_t read(int fd, void *buffer, size_t length) {
     REAL(read);
     if (is_shell && fd == 0 && getpid() == own_pid) take_over();
-    return real(fd, buffer, length);
+    return active() ? called(SYS_read, fd, (long)buffer, (long)length, 0, 0, 0) : real(fd, buffer, length);
 }
 
 /* ---- threads, processes, names ---- */
@@ -2061,7 +2237,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 static int await_end(pthread_t thread, uint64_t deadline) {
     if (!enter()) return 1;
     take_lock();
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < slots_end; i++) {
         if (slots[i].state == FREE || !slots[i].thread || !pthread_equal(slots[i].thread, thread) || &slots[i] == mine) continue;
         mine->awaits = END;
         mine->other = &slots[i];

@@ -51,6 +51,30 @@ fn what_comes_for_a_sleeper_is_read_when_it_wakes() {
     }
 }
 
+/// Who looks a thousand times a second is asked some hundred times in a minute, and is late by a 64th at most; a wait beside it ends in time.
+#[test]
+fn a_silent_minute_of_short_sleeps_costs_few_rounds() {
+    if !python() {
+        return;
+    }
+    for nap in ["time.sleep(0.001)", "select.select([sys.stdin], [], [], 0)"] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!(
+            "import select, sys, time\nrounds, began = 0, time.monotonic()\nwhile time.monotonic() < began + 50:\n    {nap}\n    rounds += 1\n\
+             print(rounds, time.monotonic() - began, flush=True)\nsys.stdin.read()"
+        );
+        let answer = started(&folder, &text).pass_time().unwrap();
+        let said: Vec<f64> = lines(&answer)[0].split(' ').map(|number| number.parse().unwrap()).collect();
+        assert!(said[0] < 6000.0, "{nap}: {said:?}");
+        assert!((50.0..50.9).contains(&said[1]), "{nap}: {said:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import threading, time\ndef naps():\n    while True: time.sleep(0.001)\n\
+                threading.Thread(target=naps, daemon=True).start()\ntime.sleep(50)\nprint(time.monotonic(), flush=True)\ntime.sleep(9)";
+    let answer = started(&folder, text).pass_time().unwrap();
+    assert!(lines(&answer)[0].starts_with("1050.0000"), "{answer:?}");
+}
+
 #[test]
 fn who_polls_and_never_waits_is_at_rest_all_the_same() {
     if !python() {
