@@ -212,11 +212,8 @@ fn contradict(events: &Events, nobody: u32, send: u32, receive: u32) -> bool {
     let (sender, receiver) = (events.actor[send as usize], events.actor[receive as usize]);
     let name_of = |actor: u32| events.actors[actor as usize];
     let says = |name: u32| name != NONE && name != nobody && events.names.text(name) != ANYONE;
-    // Telemetry names the service that is asked, and one of its replicas takes it.
-    let replica = |of: u32, actor: u32| {
-        let actor = events.names.text(name_of(actor));
-        actor.strip_prefix(events.names.text(of)).is_some_and(|rest| rest.starts_with('/'))
-    };
+    // Telemetry names the service that is asked, or a machine, and one of its replicas takes it.
+    let replica = |of: u32, actor: u32| is_part(events.names.text(of), events.names.text(name_of(actor)));
     // Both ends may write addresses in place of names.
     let (to, taken_by) = (events.to[send as usize], events.to[receive as usize]);
     let to_another = says(to) && to != name_of(receiver) && to != taken_by && !replica(to, receiver);
@@ -228,6 +225,15 @@ fn contradict(events: &Events, nobody: u32, send: u32, receive: u32) -> bool {
         // What is outside of the logs is named as one likes.
         && !(events.in_environment(send) && events.actor_of_name[from as usize] == NONE);
     to_another || from_another
+}
+
+/// Whether a text is one of the parts of a name, which are between slashes, or several of them in a row.
+fn is_part(text: &str, name: &str) -> bool {
+    let mut begins = std::iter::once(0).chain(name.match_indices('/').map(|(at, _)| at + 1));
+    let follows = |at: usize| {
+        name[at..].strip_prefix(text).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    !text.is_empty() && begins.any(follows)
 }
 
 fn id_reason(events: &Events, send: u32) -> Reason {
@@ -408,5 +414,20 @@ mod tests {
                 prop_assert_eq!(&found(&events, |matching| join_in(&events, matching, parts)), &one);
             }
         }
+    }
+
+    #[test]
+    fn a_name_has_parts() {
+        let parts = |text: &str| super::is_part(text, "eu/cart/web-1/a/a");
+        assert!(
+            ["eu", "cart", "web-1", "eu/cart", "cart/web-1", "a/a", "eu/cart/web-1/a/a"]
+                .into_iter()
+                .all(parts)
+        );
+        assert!(
+            !["", "car", "art", "web", "/", "cart/", "eu/web-1", "eu/cart/web-1/a/a/a"]
+                .into_iter()
+                .any(parts)
+        );
     }
 }

@@ -11,7 +11,7 @@ use super::file::{Carry, Clock, Fields, Input, LinkOrder, Mapping, Rule};
 use super::patterns::{self, Pattern};
 use super::seq::Gaps;
 use super::stamp::{Formats, Time};
-use super::template::{Form, Path, Template, template};
+use super::template::{Form, Path, Template, split, template};
 use crate::container::Container;
 use crate::read::encoding::{Encoding, UnknownEncoding};
 
@@ -79,18 +79,25 @@ pub(crate) struct Emit {
     pub(crate) each: Option<Path>,
 }
 
+/// A value, which is the first that is there, and what must be found in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Condition {
+    pub(crate) names: Vec<Path>,
+    pub(crate) regex: Regex,
+}
+
 /// What holds for the records that follow.
 #[derive(Clone, Debug)]
 pub(crate) struct CompiledCarry {
     pub(crate) line: Option<Regex>,
-    pub(crate) when: Vec<(Path, Regex)>,
+    pub(crate) when: Vec<Condition>,
     pub(crate) set: Vec<(String, Template)>,
 }
 
 /// A condition and what it leads to.
 #[derive(Clone, Debug)]
 pub(crate) struct CompiledRule {
-    pub(crate) when: Vec<(Path, Regex)>,
+    pub(crate) when: Vec<Condition>,
     pub(crate) absent: Vec<Path>,
     pub(crate) skip: bool,
     pub(crate) emits: Vec<Emit>,
@@ -225,11 +232,12 @@ fn actors(rule: &Rule) -> bool {
     !rule.emit.is_empty() && rule.emit.iter().all(|f| f.actor.is_some())
 }
 
-fn conditions(place: &str, when: &BTreeMap<String, String>) -> Result<Vec<(Path, Regex)>, MappingError> {
+fn conditions(place: &str, when: &BTreeMap<String, String>) -> Result<Vec<Condition>, MappingError> {
     let each = |(name, text): (&String, &String)| {
         let place = format!("{place}.when.'{name}'");
-        let path = Path::parse(name).map_err(|e| MappingError::value(place.clone(), e))?;
-        Ok((path, expression(&place, text)?))
+        let names = split(name, '|').into_iter().map(|name| Path::parse(name.trim()));
+        let names = names.collect::<Result<_, _>>().map_err(|e| MappingError::value(place.clone(), e))?;
+        Ok(Condition { names, regex: expression(&place, text)? })
     };
     when.iter().map(each).collect()
 }
@@ -250,7 +258,7 @@ fn compile_carry(place: &str, carry: &Carry, container: Container) -> Result<Com
         .map(|(name, text)| Ok((name.clone(), template(&format!("{place}.set.{name}"), text)?)));
     let set = set.collect::<Result<Vec<_>, _>>()?;
     let names = |regex: &Regex| regex.capture_names().flatten().next().is_some();
-    if set.is_empty() && !line.iter().chain(when.iter().map(|(_, regex)| regex)).any(names) {
+    if set.is_empty() && !line.iter().chain(when.iter().map(|condition| &condition.regex)).any(names) {
         return bad("nothing is carried: there is no named group such as (?<node>.*), and no 'set'");
     }
     Ok(CompiledCarry { line, when, set })

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::canonical::canonical;
 use super::clocks::Written;
-use super::compile::{Compiled, Emit};
+use super::compile::{Compiled, Condition, Emit};
 use super::counted::Counted;
 use super::file::Ticks;
 use super::links::Links;
@@ -290,14 +290,15 @@ fn clock_of<'a>(
 
 /// Whether conditions hold; the groups of their expressions are added.
 pub(crate) fn holds<'a>(
-    when: &'a [(ValuePath, Regex)],
+    when: &'a [Condition],
     absent: &'a [ValuePath],
     scope: &Scope<'a>,
     groups: &mut Vec<(&'a str, Cow<'a, str>)>,
 ) -> bool {
     absent.iter().all(|name| scope.get(name).is_none())
-        && when.iter().all(|(name, regex)| {
-            let Some(text) = scope.get(name).and_then(Found::text) else { return false };
+        && when.iter().all(|Condition { names, regex }| {
+            let found = names.iter().find_map(|name| scope.get(name));
+            let Some(text) = found.and_then(Found::text) else { return false };
             // Most rules do not hold, and to find that out is cheaper without groups.
             if !regex.is_match(&text) {
                 return false;

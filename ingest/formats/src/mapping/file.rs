@@ -271,8 +271,8 @@ pub struct Carry {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Regular expressions by name (as in templates, without braces); all must be found in their values. Named groups of
-    /// these expressions can be used in the rule's templates.
+    /// Regular expressions by name (as in templates, without braces; of `a|b` the first that has a value); all must be found in their values.
+    /// Named groups of these expressions can be used in the rule's templates.
     #[serde(default)]
     pub when: BTreeMap<String, String>,
     /// Names that must have no value.

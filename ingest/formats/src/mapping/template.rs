@@ -503,7 +503,7 @@ fn name(inner: &str) -> Result<Part, String> {
 }
 
 /// Splits what stands neither in quotes nor in braces.
-fn split(text: &str, at: char) -> Vec<&str> {
+pub(crate) fn split(text: &str, at: char) -> Vec<&str> {
     let (mut quoted, mut depth) = (false, 0_usize);
     text.split(|c| {
         quoted ^= c == '\'';

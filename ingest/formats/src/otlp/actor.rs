@@ -23,10 +23,17 @@ pub(super) fn actor(own: &Attributes, around: &Surroundings, options: &OtlpOptio
         Some(keys) => keys.iter().filter_map(|key| nearest(key)).collect(),
         None => {
             // A span may have the attributes of a machine that it asks for something, so only the resource says where it was.
-            let replica = || REPLICA.iter().find_map(|key| around.resource.get(*key).and_then(name));
+            let of = |key: &str| around.resource.get(key).and_then(name);
             let service = nearest("service.name");
-            let instance = nearest("service.instance.id").or_else(replica);
-            service.into_iter().chain(instance).collect()
+            // Services of two namespaces may have one name.
+            let namespace = of("service.namespace").filter(|_| service.is_some());
+            let instance = nearest("service.instance.id");
+            let (replica, process) = match instance {
+                Some(_) => (instance, None),
+                // The first process of a container is the only one.
+                None => (REPLICA.iter().find_map(|key| of(key)), of("process.pid").filter(|pid| pid != "1")),
+            };
+            namespace.into_iter().chain(service).chain(replica).chain(process).collect()
         }
     };
     if parts.is_empty() { UNKNOWN.to_owned() } else { parts.join("/") }
@@ -84,6 +91,13 @@ mod tests {
         let both = json!({"service.name": "shop", "host.name": "web-1", "k8s.pod.name": "p"});
         assert_eq!(of(json!({}), both.clone()), "shop/p");
         assert_eq!(of(json!({"service.instance.id": "i"}), both), "shop/i");
+        // Workers of one machine, and services of one name.
+        let worker = |pid: u64| {
+            of(json!({}), json!({"service.name": "shop", "host.name": "web-1", "process.pid": pid}))
+        };
+        assert_eq!((worker(41), worker(1)), ("shop/web-1/41".to_owned(), "shop/web-1".to_owned()));
+        let named = json!({"service.namespace": "eu", "service.name": "shop", "service.instance.id": "i", "process.pid": 41});
+        assert_eq!(of(json!({}), named), "eu/shop/i");
         // The machine that a span speaks of is not the one it runs on.
         let asks = json!({"host.name": "db-1", "hostname": "db-1", "ip": "10.0.0.9", "container.id": "c"});
         assert_eq!(of(asks, json!({"service.name": "shop"})), "shop");

@@ -66,8 +66,9 @@ pub type Attributes = Map<String, Value>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtlpOptions {
     /// Attributes whose values, joined by `/`, name the actor; looked up in the span or log record, then in its scope,
-    /// then in its resource. Absent ones are left out. Default: `service.name` and `service.instance.id`; where there is none, the first of the resource's
-    /// `k8s.pod.name`, `k8s.pod.uid`, `container.id`, `host.name`, `hostname`, `ip`, so that replicas are told apart.
+    /// then in its resource. Absent ones are left out. Default: the resource's `service.namespace`, `service.name` and
+    /// `service.instance.id`; where there is no such instance, the first of the resource's `k8s.pod.name`, `k8s.pod.uid`, `container.id`, `host.name`,
+    /// `hostname`, `ip`, and its `process.pid` unless that is 1, so that replicas and workers are told apart.
     pub actor_by: Option<Vec<String>>,
     /// Whether the ends of `CLIENT` and `SERVER` spans become events too: the response as a message of its own.
     /// Default: no, one event a span.

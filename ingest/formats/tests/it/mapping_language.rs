@@ -39,6 +39,34 @@ fn shipped(name: &str) -> Mapping {
 }
 
 #[test]
+fn services_and_processes_of_one_machine_are_several_actors() {
+    let actors = |name: &str, log: &str| -> Vec<String> {
+        events(&shipped(name), log).into_iter().map(|event| event.actor).collect()
+    };
+    let json = concat!(
+        r#"{"host":"web-1","service":"shop","pid":41}"#,
+        "\n",
+        r#"{"host":{"name":"web-1"},"service":{"name":"cart"},"process":{"pid":1}}"#,
+        "\n",
+        r#"{"hostname":"web-1","pid":41,"name":"pino"}"#,
+        "\n",
+        r#"{"host":"web-1"}"#,
+        "\n",
+        r#"{"node":"n1","host":"web-1","service":"shop","pid":41}"#,
+        "\n",
+        r#"{"_HOSTNAME":"web-1","_SYSTEMD_UNIT":"shop.service","_PID":"7"}"#,
+        "\n"
+    );
+    let said = ["shop/web-1/41", "cart/web-1", "web-1/41", "web-1", "n1", "shop.service/web-1/7"];
+    assert_eq!(actors("json", json), said);
+    assert_eq!(
+        actors("logfmt", "host=a service=x pid=12\nhost=a pid=1\nhost=a app=y\n"),
+        ["x/a/12", "a", "y/a"]
+    );
+    assert_eq!(actors("csv", "host,service,pid\na,x,12\na,,\n"), ["x/a/12", "a"]);
+}
+
+#[test]
 fn the_rest_is_what_filled_no_field() {
     let logfmt = "actor=a payload=p message=m2 level=warn type=T host=h7 x=1\n";
     assert_eq!(
