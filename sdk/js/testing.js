@@ -71,13 +71,25 @@ function random(question) {
   return Number(digest.readBigUInt64LE() >> 11n);
 }
 
-/** What a log says of a message. */
-function textOf(message) {
-  if (message.payload !== undefined && message.payload !== null) {
-    return message.payload;
+/** The name in schedules of who is no actor. */
+const OUTSIDE = "deadLetters";
+
+/** Whether a schedule writes the message so: `TYPE(DATA)`, in whatever order the keys of the data are. */
+function isText({ type, data = null, payload = null }, text = null) {
+  if (payload !== null) {
+    return payload === text;
   }
-  const data = message.data ?? null;
-  return data === null ? message.type : `${message.type} ${JSON.stringify(data)}`;
+  if (data === null || text === null) {
+    return text === type;
+  }
+  if (!text.startsWith(`${type}(`) || !text.endsWith(")")) {
+    return false;
+  }
+  try {
+    return canonical(JSON.parse(text.slice(type.length + 1, -1))) === canonical(data);
+  } catch {
+    return false;
+  }
 }
 
 /** States, and what is pending in the order in which it was sent. */
@@ -145,7 +157,7 @@ class World {
     const kept = this.is(actor, "crashed") && this.hello.disk;
     const disk = kept ? (this.states.get(actor) ?? null) : null;
     this.status.set(actor, "running");
-    await this.#do(actor, null, { do: "start", disk });
+    await this.#do(actor, actor, { do: "start", disk });
     return true;
   }
 
@@ -158,7 +170,7 @@ class World {
     if (this.hello.restarts) {
       return this.restart(actor);
     }
-    this.pending = this.pending.filter((p) => p.to !== actor || !p.timer);
+    this.pending = this.pending.filter((p) => p.to !== actor || !p.timer || p.survives);
     return true;
   }
 
@@ -204,17 +216,18 @@ class World {
       if (!message || this.is(to, "isolated")) {
         return false;
       }
-      await this.#do(to, null, { do: "deliver", state, from: null, message });
+      await this.#do(to, OUTSIDE, { do: "deliver", state, from: null, message });
       return true;
     }
     const entry = this.#find(step);
     if (!entry) {
       return false;
     }
-    const from = entry.timer ? null : entry.from;
+    const from = entry.timer || entry.from === OUTSIDE ? null : entry.from;
     if (!entry.timer && !entry.copy) {
       const before = this.pending.slice(0, this.pending.indexOf(entry));
-      const overtaken = before.filter((p) => !p.timer && !p.copy && p.from === from && p.to === to);
+      // Of what comes from outside nothing is in order.
+      const overtaken = before.filter((p) => from !== null && !p.timer && !p.copy && p.from === from && p.to === to);
       if (overtaken.length > 0 && this.network === "fifo") {
         return false;
       }
@@ -226,7 +239,7 @@ class World {
     if (entry.repeats) {
       this.pending.push(entry);
     }
-    await this.#do(to, from, { do: "deliver", state, from, message: entry.message });
+    await this.#do(to, entry.from, { do: "deliver", state, from, message: entry.message });
     return true;
   }
 
@@ -259,7 +272,7 @@ class World {
         (timer || p.from === step.from) &&
         p.message.type === (step.type ?? p.message.type),
     );
-    const exact = alike.filter((p) => textOf(p.message) === step.payload);
+    const exact = alike.filter((p) => isText(p.message, step.payload));
     let all = exact.length > 0 ? exact : alike;
     if (step.timer?.name !== undefined) {
       // Which of several timers that carry the same.
@@ -294,7 +307,8 @@ function replayed(schedule) {
 }
 
 /**
- * Has the model that `command` starts take the steps of a schedule, until an invariant breaks or the end.
+ * Has the model that `command` starts take the steps of a schedule, until what the schedule breaks is broken, or the end. What else breaks
+ * on the way is warned of.
  *
  * `scenario` has the keys of the scenario file, `schedule` the text of a schedule file. Random numbers that a model asks for are others
  * than under demi-lineage.
@@ -316,7 +330,9 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
     if (hello.kind !== "pure") {
       throw new Error(`only pure models can be followed here; this one is ${hello.kind}`);
     }
-    const steps = text.trim().split("\n").slice(1).map((line) => JSON.parse(line));
+    const [header, ...steps] = text.trim().split("\n").map((line) => JSON.parse(line));
+    const wanted = header.violation ?? [];
+    const others = new Map();
     if (stop !== null && !(stop >= 1 && stop <= steps.length)) {
       throw new Error(`DEMI_REPLAY: the schedule has the steps 1 to ${steps.length}`);
     }
@@ -345,9 +361,19 @@ export async function follow(command, scenario, schedule, cwd = undefined) {
       }
       taken += Number(step.kind === "deliver" || step.kind === "timer");
       const violations = await world.check();
-      if (violations.length > 0) {
+      const crashes = world.crashText && wanted.some((text) => text.startsWith("crash: "));
+      if (crashes || violations.some((violation) => wanted.length === 0 || wanted.includes(violation))) {
         return { violations, step: at + 1, passedOver };
       }
+      for (const violation of violations.filter((violation) => !others.has(violation))) {
+        others.set(violation, at + 1);
+      }
+      if (world.crashText) {
+        break;
+      }
+    }
+    for (const [violation, step] of others) {
+      console.warn(`step ${step} breaks something else: ${violation}`);
     }
     if (taken === 0) {
       throw new Error("the model takes no step of the schedule: its actors and messages have other names");

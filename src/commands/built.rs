@@ -4,8 +4,6 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use demi_common::durable::sync_folder;
-use demi_common::owned::{Kind, check};
 use demi_common::sealed::{DAMAGED, SealedFile};
 use demi_common::{FolderError, path_name};
 use demi_lineage::query::{RebuildReason, Refreshed};
@@ -17,9 +15,6 @@ use tempfile::TempDir;
 
 use super::incomplete::Incomplete;
 use demi_commands::ui::Ui;
-
-/// The folder of a store in which the orders of its systems are kept.
-const ORDERS: &str = "orders";
 
 /// How often the files of a store are looked at anew.
 const LOOKS: u32 = 5;
@@ -52,18 +47,6 @@ pub fn system(store: &Store, named: Option<&str>) -> Result<String, Box<dyn Erro
                 .into())
         }
     }
-}
-
-/// Removes the order of a system of a store, which holds a copy of its events. The next question builds it anew.
-pub fn forget(store: &Store, system: &str) -> Result<(), Box<dyn Error>> {
-    let orders = store.dir().join(ORDERS);
-    let folder = orders.join(path_name(system));
-    if !folder.try_exists()? {
-        return Ok(());
-    }
-    check(&folder, Kind::Execution, &[])?;
-    std::fs::remove_dir_all(&folder)?;
-    Ok(sync_folder(&orders)?)
 }
 
 /// An order of events.
@@ -171,7 +154,7 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
     }
     let mut store = Store::open(target)?;
     let system = system(&store, named)?;
-    let mut folder = store.dir().join(ORDERS).join(path_name(&system));
+    let mut folder = store.order_of(&system);
     let bar = ui.progress();
     let mut say = |stage: &str| bar.set_message(stage.to_owned());
     let mut refresh = |store: &mut Store, folder: &Path| {
@@ -297,7 +280,7 @@ mod tests {
         let sources = Sources(vec![Source::stream("log", Box::new(&log[..]))]);
         demi_store::load(&mut store, sources, &LoadOptions::new("s"), |_| {}).unwrap();
         // Nobody makes folders there, whatever the permissions of who runs the test.
-        std::os::unix::fs::symlink("/sys/kernel", store.dir().join(ORDERS)).unwrap();
+        std::os::unix::fs::symlink("/sys/kernel", store.dir().join("orders")).unwrap();
         let order = order(store.dir(), None, &Ui::silent()).unwrap();
         assert!(demi_lineage::execution::is_execution(&order.folder) && order.temporary.is_some());
         let place = order.folder.clone();

@@ -45,7 +45,7 @@ pub struct VerifyArgs {
 pub fn serve(args: &ConfigArgs, ui: &Ui) -> Outcome {
     let config = Config::read(args.path()?)?;
     demi_daemon::start_log(&config.daemon)?;
-    let stopped = demi_daemon::run(&config, |started| {
+    let stopped = demi_daemon::run(&config, args.path()?, |started| {
         for (name, address) in &started.addresses {
             ui.result(&format!("{name} {address}"));
         }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use demi_common::durable::sync_folder;
-use demi_common::owned::{Kind, check};
+use demi_common::owned::{Kind, remove};
 #[cfg(feature = "daemon")]
 use demi_daemon::Idle;
 use demi_incidents::{Anywhere, IncidentId, Place, forget};
@@ -125,6 +125,10 @@ pub fn delete(args: &DeleteArgs, ui: &Ui) -> Outcome {
     } else {
         done.iter().for_each(|one| ui.result(&text(one)));
     }
+    let nothing = |one: &DeletionReport| one.deletion.events + one.deletion.quarantined + one.spooled == 0;
+    if !args.actor.is_empty() && done.iter().all(nothing) {
+        ui.note("nothing in the store or its spools is of these actors");
+    }
     let not_reached: BTreeSet<&Unreached> = done.iter().flat_map(|one| &one.left).collect();
     for Unreached { path, reason } in not_reached {
         ui.note(&format!("not deleted from: {}: {reason}", path.display()));
@@ -154,7 +158,7 @@ fn one(
         let unread = forgotten.unread.into_iter().map(|name| path.join(name));
         left.extend(unread.map(|path| Unreached { path, reason: reason.into() }));
     }
-    super::built::forget(store, system)?;
+    store.forget_order(system)?;
     let removed = if doomed.is_nothing() { Vec::new() } else { violations(store.dir(), system, &mut left)? };
     let left = left.into_iter().collect();
     Ok(DeletionReport { deletion, spooled, removed, incidents: Vec::new(), left })
@@ -232,13 +236,9 @@ fn violations(
             if stays && path.ends_with(TOLD) {
                 break;
             }
-            match owned(&path) {
-                Ok(true) => std::fs::remove_dir_all(&path)?,
-                Ok(false) => std::fs::remove_file(&path)?,
-                Err(reason) => {
-                    stays = true;
-                    left.insert(Unreached { path, reason });
-                }
+            if let Err(reason) = clear(&path) {
+                stays = true;
+                left.insert(Unreached { path, reason });
             }
         }
         if std::fs::read_dir(&violation)?.next().is_none() {
@@ -250,21 +250,27 @@ fn violations(
     Ok(removed)
 }
 
-/// Whether something in the folder of a violation is a folder that this program made; a file of its own is none.
+/// Removes what this program made in the folder of a violation.
 ///
 /// # Errors
 /// Why it is left alone.
-fn owned(path: &Path) -> Result<bool, String> {
+fn clear(path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let kind = match &*name {
-        "execution" => Kind::Execution,
-        "minimized" => Kind::Minimized,
+    let done = match &*name {
+        "execution" => return remove(path, Kind::Execution).map_err(|error| error.to_string()),
+        "minimized" => return remove(path, Kind::Minimized).map_err(|error| error.to_string()),
         // A minimization that was broken off left the last two.
-        TOLD | "failed.txt" | "minimized.best.jsonl" | "minimized.reduced.jsonl" => return Ok(false),
-        _ if name.starts_with(STAGE) && path.is_dir() => return Ok(true),
+        TOLD | "failed.txt" | "minimized.best.jsonl" | "minimized.reduced.jsonl" => {
+            std::fs::remove_file(path)
+        }
+        _ if name.starts_with(STAGE) && path.is_dir() => std::fs::remove_dir_all(path),
         _ => return Err("this program did not write it".into()),
     };
-    check(path, kind, &[]).map(|()| true).map_err(|error| error.to_string())
+    match done {
+        // What was in the making is swept with what it was made beside.
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
+        _ => Ok(()),
+    }
 }
 
 fn text(done: &DeletionReport) -> String {

@@ -99,6 +99,22 @@ fn nothing_of_somebody_else_is_written_over() {
     );
     refused(&["ingest", "backup", "--store", &at("one"), "--out", &at("one/backup")], "lie in each other");
     refused(&["ingest", "restore", &at("backup"), "--store", &at("two")], "absent or empty");
+    // A backup that was killed at once left a file in the making, and a restore half a store: both can be done again.
+    fs::create_dir(at("killed")).unwrap();
+    fs::write(at("killed/.demi-H0ZtWv"), "").unwrap();
+    demi(&["ingest", "backup", "--store", &at("one"), "--out", &at("killed"), "--json"]);
+    demi(&["ingest", "restore", &at("backup"), "--store", &at("half"), "--json"]);
+    fs::write(at("half/.demi-restore"), "").unwrap();
+    fs::remove_dir_all(at("half/quarantine")).unwrap();
+    refused(&["query", &at("half"), "--system", "s", "summary"], "restore it again");
+    fs::write(at("half/thesis.txt"), "mine").unwrap();
+    refused(&["ingest", "restore", &at("backup"), "--store", &at("half")], "absent or empty");
+    fs::remove_file(at("half/thesis.txt")).unwrap();
+    demi(&["ingest", "restore", &at("backup"), "--store", &at("half"), "--json"]);
+    assert_eq!(events(&at("half")), events(&at("one")));
+    // A daemon would not start with a file for a store.
+    fs::write(at("demi.toml"), format!("[store]\ndir = \"{0}\"\n[spool]\ndir = \"{0}-spool\"\n[sources.s]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"/nowhere/*\"]\n", at("log.jsonl"))).unwrap();
+    refused(&["ingest", "validate", &at("demi.toml")], "is a file, and a store is a folder");
     refused(&["ingest", "restore", &at("mine"), "--store", &at("new")], "no event store");
     // A manifest that names files outside removes none.
     let text = fs::read_to_string(at("backup/backup.json")).unwrap();
@@ -171,7 +187,13 @@ fn a_daemon_goes_on_with_a_store_that_was_restored() {
     assert!(spool["was_committed"].as_u64() > spool["committed"].as_u64(), "{restored}");
     assert!(spool["lost"].is_array(), "the spool has removed what was in the store: {restored}");
     assert_ne!(events(&at("store")), whole);
+    // A spool of another store is left alone.
+    fs::write(at("log.jsonl"), lines("eve", 1..=1)).unwrap();
+    demi(&["ingest", "load", "--store", &at("foreign"), "--system", "s", &at("log.jsonl"), "--json"]);
+    let (code, _, error) = output(&["ingest", "restore", "--store", &at("foreign"), "--spool", &at("spool")]);
+    assert!(code == 2 && error.contains("go to another store"), "{error}");
     daemon.start();
+    assert!(daemon.metric("demi_spool_lost_frames ") >= 1, "at the first start already");
     append(&lines("cid", 1..=1));
     daemon.wait_for(241);
     daemon.stop();

@@ -277,7 +277,7 @@ fn one_daemon_a_spool_and_one_writer_a_system() {
     let other = case.dir.path().join("other.toml");
     let text = fs::read_to_string(&config).unwrap().replace("/spool\"", "/spool-2\"");
     fs::write(&other, text).unwrap();
-    serve(&other).assert().code(2).stderr(contains("another load is writing system 's'"));
+    serve(&other).assert().code(2).stderr(contains("another load or a daemon is writing system 's'"));
     case.still_serves(1);
     assert_eq!(case.daemon.get("/readyz"), "ready\n");
     case.daemon.stop();

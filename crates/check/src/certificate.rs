@@ -399,6 +399,9 @@ pub fn verify<M: Model>(
         if shortest.optimal != (shortest.at_least == certificate.deliveries && meant) {
             return wrong(format!("{} deliveries at least is not what it has", shortest.at_least));
         }
+        if meant && shortest.at_least > certificate.deliveries {
+            return wrong(format!("{} deliveries at least, and this execution has fewer", shortest.at_least));
+        }
         let at_least = usize::try_from(shortest.at_least).unwrap_or(usize::MAX);
         if shortest.starts_at_any_time {
             if checked.script.acts.iter().any(Act::is_fault) {

@@ -166,6 +166,8 @@ impl Asked {
         from: ActorId,
         msg: &Msg,
     ) -> Option<Arc<Reaction>> {
+        // Nobody sends a timer.
+        let from = if msg.0.timer.is_some() { OUTSIDE } else { from };
         let who = 1 + (u128::from(actor.0) << 16) + (u128::from(from.0) << 32);
         let key = mixed(&[1, who, state.state.hash, msg.0.text.hash]);
         let from = if from == OUTSIDE { "null".to_owned() } else { self.name(from) };

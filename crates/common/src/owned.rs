@@ -214,5 +214,26 @@ impl Replacement {
     }
 }
 
+/// Removes a folder of this kind with all that is in it, if it is there, and what a killed process had begun to remove beside it. It goes from its place at
+/// once, so that a process that is killed leaves no half of a folder, which nobody could tell from one of somebody else.
+///
+/// # Errors
+/// When it may not be replaced, as [`check()`] says, or the file system fails.
+pub fn remove(folder: &Path, kind: Kind) -> Result<(), FolderError> {
+    let parent = durable::folder_of(folder);
+    if !parent.is_dir() {
+        return Ok(());
+    }
+    sweep::sweep(parent);
+    check(folder, kind, &[])?;
+    if folder.symlink_metadata().is_ok() {
+        let stage = sweep::Stage::make(parent).map_err(FolderError::io(parent))?;
+        std::fs::rename(folder, stage.scratch()).map_err(FolderError::io(folder))?;
+        durable::sync_folder(parent).map_err(FolderError::io(parent))?;
+        stage.close().map_err(FolderError::io(parent))?;
+    }
+    durable::sync_folder(parent).map_err(FolderError::io(parent))
+}
+
 #[cfg(test)]
 mod tests;

@@ -34,10 +34,10 @@ fn main() -> Result<()> {
     }
 }
 
-fn serve(config: &Path) -> Result<()> {
-    let config = Config::read(config)?;
+fn serve(path: &Path) -> Result<()> {
+    let config = Config::read(path)?;
     demi_daemon::start_log(&config.daemon)?;
-    demi_daemon::run(&config, |started| {
+    demi_daemon::run(&config, path, |started| {
         for (name, address) in &started.addresses {
             println!("{name} {address}");
         }

@@ -53,10 +53,8 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     } else if let Some((task, why)) = context.tasks.down() {
         let why = format!("the task '{task}' does not run: {why}\n");
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
-    } else if context.metrics.spool_failing.get() != 0 {
-        "the spool is full or cannot be written\n"
-    } else if context.metrics.store_failing.get() != 0 {
-        "the store cannot be written\n"
+    } else if let Some(why) = context.tasks.trouble() {
+        return (StatusCode::SERVICE_UNAVAILABLE, why + "\n").into_response();
     } else {
         return "ready\n".into_response();
     };
@@ -76,7 +74,9 @@ async fn positions(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Res
     if !shared.tokens.allow(bearer(&headers)) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    axum::Json(shared.context.intake.all_positions()).into_response()
+    let mut positions = shared.context.intake.all_positions();
+    positions.committed = u64::try_from(shared.context.metrics.committed_lsn.get()).unwrap_or(0);
+    axum::Json(positions).into_response()
 }
 
 /// The invariants that are watched, by monitor, as they stood a moment ago.

@@ -8,6 +8,7 @@ use super::own;
 use super::run::log_filter;
 use super::serve::ServeError;
 use super::sources::SourceError;
+use demi_store::Store;
 
 /// Why a configuration that can be read cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +43,7 @@ pub enum CheckError {
     Source(#[from] ServeError),
 }
 
-/// Refuses what serving would refuse, as far as it can be told without listening and without touching spool and store:
+/// Refuses what serving would refuse, as far as it can be told without listening and without writing spool and store:
 /// certificates, keys, tokens, addresses that are open to others, mappings, rules of the log, sources that would read what the daemon writes, a
 /// disk that is too small.
 ///
@@ -61,6 +62,7 @@ pub fn check(config: &Config) -> Result<(), CheckError> {
     if let Some((source_name, path)) = own::read_by(config, &[]) {
         return Err(CheckError::Itself { source_name, path });
     }
+    Store::check_place(&config.store.dir).map_err(ServeError::from)?;
     let (dir, reserve) = (&config.store.dir, config.store.reserve_bytes);
     if let Some(disk) = own::disk_bytes(dir).filter(|disk| *disk < reserve) {
         return Err(CheckError::SmallDisk { dir: dir.clone(), disk, reserve });

@@ -36,6 +36,9 @@ pub struct Positions {
     /// Last frame that was in the store when this was written.
     #[serde(default)]
     pub committed: u64,
+    /// The identity of the store that the frames go to. Unknown before the first commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
     sources: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
@@ -72,6 +75,17 @@ impl Positions {
             return Err(no_spool(format!("these are '{}', this version reads '{FORMAT}'", read.format)));
         }
         Ok(read)
+    }
+
+    /// Takes note of the store that the frames go to.
+    pub fn goes_to(&mut self, store: String) {
+        self.store = Some(store);
+    }
+
+    /// The identity of the store that the frames went to, if it is known that it was another one than this.
+    #[must_use]
+    pub fn other_store(&self, store: &str) -> Option<&str> {
+        self.store.as_deref().filter(|other| *other != store)
     }
 
     /// The same positions, as this version writes them.

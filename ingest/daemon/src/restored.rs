@@ -58,6 +58,11 @@ impl Idle {
         let (spool, begins_after) = self.opened()?;
         let failed = |source| ServeError::Spool { dir: self.dir().to_owned(), source };
         let saved = Positions::read(self.disk()).map_err(failed)?;
+        let own = store.identity()?;
+        if let Some(other) = saved.other_store(&own) {
+            let reason = format!("its frames go to another store ({other}), and this one is {own}");
+            return Err(failed(SpoolError::NoSpool { name: ".".into(), reason }));
+        }
         let committed = store.progress(&application(spool.id()))?.unwrap_or(0);
         let mut told = Restored { committed, was_committed: saved.committed, ..Restored::default() };
         told.again = spool.last_lsn().saturating_sub(committed.max(begins_after));

@@ -1,6 +1,7 @@
 //! Running the daemon as a process: log, signals, the service manager.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -49,11 +50,12 @@ pub(super) fn log_filter(config: &DaemonConfig) -> Result<EnvFilter, String> {
 }
 
 /// Serves until SIGTERM or SIGINT, then stops within the configured time; a second signal stops at once. SIGHUP makes
-/// sources read certificates and tokens again. A service manager is told when the daemon is ready and when it stops.
+/// sources read certificates and tokens again; the file of the configuration at `path` is looked at alone. A service manager is told when the daemon is ready and when it stops.
 ///
 /// # Errors
 /// When it cannot start, or a part of it failed again and again.
-pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, ServeError> {
+pub fn run(config: &Config, path: &Path, started: impl FnOnce(&Started)) -> Result<Stopped, ServeError> {
+    let read = std::fs::read(path).ok();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stopped: Result<_, ServeError> = runtime.block_on(async {
         if let Some((name, path)) = own::read_by(config, &own::logs()) {
@@ -74,6 +76,7 @@ pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, S
                 _ = hup.recv() => {
                     tracing::info!("reading certificates, tokens and invariants again");
                     daemon.reload();
+                    tell_of_change(path, read.as_deref());
                 }
             }
         };
@@ -90,6 +93,20 @@ pub fn run(config: &Config, started: impl FnOnce(&Started)) -> Result<Stopped, S
     // Threads that still wait for a slow disk do not hold up the end: what they do is safe to break off.
     runtime.shutdown_background();
     stopped
+}
+
+/// Says that a configuration file that was changed holds after a restart only, or cannot be read.
+fn tell_of_change(path: &Path, read: Option<&[u8]>) {
+    let changed = std::fs::read(path).ok().as_deref() != read;
+    match Config::read(path) {
+        Err(error) => {
+            tracing::error!(%error, "the configuration file cannot be read: the daemon goes on with what it read at its start")
+        }
+        Ok(_) if changed => {
+            tracing::warn!(file = %path.display(), "the configuration file was changed: that holds after a restart")
+        }
+        Ok(_) => {}
+    }
 }
 
 /// How the process ends: a part that was given up is a failure, whatever was still brought into the store.

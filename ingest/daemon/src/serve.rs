@@ -318,6 +318,12 @@ pub(super) fn take_lock(spool: &Path) -> Result<std::fs::File, ServeError> {
     }
 }
 
+/// Counts frames that were acknowledged and are gone.
+fn lost(metrics: &Metrics, first: u64, last: u64) {
+    let lost = i64::try_from(last - first + 1).unwrap_or(i64::MAX);
+    metrics.spool_lost_frames.set(metrics.spool_lost_frames.get().saturating_add(lost));
+}
+
 /// What is opened before anything runs.
 struct Opened {
     spool: Spool<Folder>,
@@ -380,6 +386,9 @@ impl Opened {
             let (first, last) = (stored + 1, found.begins_after);
             tracing::error!(first, last, "frames are neither in the spool nor in the store");
             spool.note_lost(first, last).map_err(failed)?;
+            if found.aside.iter().all(|known| known.lost != (first, last)) {
+                lost(metrics, first, last);
+            }
         }
         for aside in &found.aside {
             let (first, last) = aside.lost;
@@ -397,8 +406,7 @@ impl Opened {
                 file,
                 "frames that were acknowledged cannot be read; what was there is kept"
             );
-            let lost = i64::try_from(last - first + 1).unwrap_or(i64::MAX);
-            metrics.spool_lost_frames.set(metrics.spool_lost_frames.get().saturating_add(lost));
+            lost(metrics, first, last);
         }
         if done > spool.last_lsn() {
             tracing::warn!(

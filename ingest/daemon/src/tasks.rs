@@ -42,6 +42,8 @@ struct Inner {
     /// Those that do not run, and why.
     down: Mutex<BTreeMap<Arc<str>, String>>,
     given_up: watch::Sender<Option<GivenUp>>,
+    /// What cannot be written, and why.
+    trouble: Mutex<BTreeMap<&'static str, String>>,
     /// How often tasks are to panic where they next look.
     #[cfg(test)]
     breaking: Mutex<BTreeMap<String, u32>>,
@@ -59,6 +61,7 @@ impl Tasks {
             metrics,
             stop,
             down: Mutex::default(),
+            trouble: Mutex::default(),
             given_up: watch::Sender::new(None),
             #[cfg(test)]
             breaking: Mutex::default(),
@@ -71,6 +74,20 @@ impl Tasks {
         // It is told with 0 before it ever fails: a rate needs a beginning.
         drop(self.0.metrics.task_failures.get_or_create(&label(&name)));
         Task { tasks: self.clone(), name, failures: 0, since: Instant::now() }
+    }
+
+    /// Takes note of what is wrong with the spool or the store, or that nothing is any more.
+    pub(crate) fn note_trouble(&self, of: &'static str, why: Option<String>) {
+        let mut all = lock(&self.0.trouble);
+        match why {
+            Some(why) => drop(all.insert(of, why)),
+            None => drop(all.remove(of)),
+        }
+    }
+
+    /// What cannot be written, and why.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        lock(&self.0.trouble).iter().next().map(|(of, why)| format!("the {of} cannot be written: {why}"))
     }
 
     /// A task that does not run, and why.

@@ -96,9 +96,9 @@ impl Writer {
                 self.write(spool, waiting);
             } else {
                 if self.metrics.spool_failing.set(1) == 0 {
-                    tracing::warn!(
-                        "sources wait: the disk is full, and what room there is belongs to commits"
-                    );
+                    let why = "the disk is full, and what room there is belongs to commits";
+                    tracing::warn!("sources wait: {why}");
+                    self.tasks.note_trouble("spool", Some(why.to_owned()));
                 }
                 self.wait(waiting);
             }
@@ -116,7 +116,9 @@ impl Writer {
         metrics.spool_bytes.set(i64::try_from(spool.bytes()).unwrap_or(i64::MAX));
         match result {
             Ok(written) => {
-                metrics.spool_failing.set(0);
+                if metrics.spool_failing.set(0) != 0 {
+                    self.tasks.note_trouble("spool", None);
+                }
                 metrics.sync_seconds.observe(begin.elapsed().as_secs_f64());
                 for (lsn, request) in (written.first_lsn..).zip(waiting.drain(..)) {
                     self.positions.lock().apply(lsn, &request.origin.source, &request.positions);
@@ -126,6 +128,7 @@ impl Writer {
                 }
             }
             Err(error) => {
+                self.tasks.note_trouble("spool", Some(error.to_string()));
                 if metrics.spool_failing.set(1) == 0 {
                     match error {
                         SpoolError::Full { .. } => {

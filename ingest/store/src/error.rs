@@ -102,7 +102,9 @@ pub enum StoreError {
         expected: &'static str,
     },
     /// Another process is loading into the same system.
-    #[error("{dir}: another load is writing system '{system}'; try again when it is done")]
+    #[error(
+        "{dir}: another load or a daemon is writing system '{system}': try again when the load is done, or stop the daemon"
+    )]
     Busy {
         /// Where the store is.
         dir: String,

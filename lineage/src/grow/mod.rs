@@ -37,7 +37,7 @@ const LARGEST: f64 = 0.25;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RebuildReason {
     /// There is no base.
-    #[error("there is no base of this version")]
+    #[error("none that this version keeps was there")]
     NoBase,
     /// The base or the delta has vector clocks, spans, or operations of threads.
     #[error("records have vector clocks or spans, or are operations of threads")]

@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_name_has_parts() {
-        let parts = |text: &str| super::is_part(text, "eu/cart/web-1/a/a");
+        let parts = |text: &str| is_part(text, "eu/cart/web-1/a/a");
         assert!(
             ["eu", "cart", "web-1", "eu/cart", "cart/web-1", "a/a", "eu/cart/web-1/a/a"]
                 .into_iter()

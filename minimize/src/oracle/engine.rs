@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 
 use demi_replay::bill::Bill;
 use demi_replay::model::DistanceOf;
-use demi_replay::script::{Act, Script};
-use demi_replay::{Model, Simulator, Violation, World, bill, weight};
+use demi_replay::names::TextId;
+use demi_replay::script::{Act, Script, Want};
+use demi_replay::{ActorId, Model, MsgId, Simulator, Violation, World, bill, weight};
 use demi_schemas::{NetworkRule, Schedule};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::Xxh3;
@@ -50,12 +51,50 @@ pub struct Engine<M: Model> {
     /// Configurations with what was to follow, under which policy, and with how many steps at most it did not violate.
     failed: FxHashMap<u128, usize>,
     found: Vec<Violation>,
+    /// How often each message came from outside.
+    pub(super) recorded: Recorded,
     /// Whether there is a witness already, so that work may end before there is another one.
     pub(super) begun: bool,
     /// Whether it looks for the first witness, for which there is the time of the whole and no more.
     pub(crate) first: bool,
     /// Acts that are read back from their text as they are.
     pub(super) readable: FxHashSet<Act>,
+}
+
+/// How often each message came from outside in the recorded execution, and how often one of each type came to each actor. Contents may become
+/// smaller than any that was recorded, but there are never more messages.
+#[derive(Default)]
+pub(super) struct Recorded {
+    messages: FxHashMap<(ActorId, MsgId), u32>,
+    types: FxHashMap<(ActorId, TextId), u32>,
+}
+
+impl Recorded {
+    fn of(acts: &[Act]) -> Recorded {
+        let mut all = Recorded::default();
+        for (want, message) in from_outside(acts) {
+            *all.messages.entry((want.to, message)).or_default() += 1;
+            *all.types.entry((want.to, want.type_)).or_default() += 1;
+        }
+        all
+    }
+
+    /// Whether no message comes more often than it was recorded.
+    pub(super) fn suffices(&self, acts: &[Act]) -> bool {
+        let needed = Recorded::of(acts);
+        // Of what was not recorded at all, as an unknown content, nothing is known.
+        let most = |known: Option<&u32>, count: u32| known.is_none_or(|known| count <= *known);
+        needed.messages.iter().all(|(key, &count)| most(self.messages.get(key), count))
+            && needed.types.iter().all(|(key, &count)| most(self.types.get(key), count))
+    }
+}
+
+fn from_outside(acts: &[Act]) -> impl Iterator<Item = (&Want, MsgId)> {
+    acts.iter().filter_map(|act| match act {
+        // A copy that the network made came from nowhere.
+        Act::Deliver(want) if !want.copy => Some((want, want.external?)),
+        _ => None,
+    })
 }
 
 impl<M: Model> Engine<M> {
@@ -78,6 +117,7 @@ impl<M: Model> Engine<M> {
             tested: FxHashSet::default(),
             failed: FxHashMap::default(),
             found: Vec::new(),
+            recorded: Recorded::of(&problem.script.acts),
             begun: problem.begun,
             first: false,
             readable: FxHashSet::default(),

@@ -25,6 +25,9 @@ impl<M: Model> Engine<M> {
     ///
     /// What is asked besides is judged here too: repeated runs, and systems that must not break.
     pub(crate) fn verified(&mut self, acts: Vec<Act>) -> Option<Shared<M>> {
+        if !self.recorded.suffices(&acts) {
+            return None;
+        }
         let repeat = self.problem.criteria.repeat;
         let (mut found, mut violating) = (None, 0);
         for left in (1..=repeat.runs).rev() {

@@ -106,6 +106,10 @@ fn search_all<M: Model>(reducer: &mut Reducer<'_, M>, most: u64) -> Option<Short
         }
         // What was found starts all actors first; what stays may not, and then is not what the proof is about.
         let meant = starts_at_any_time || !starts_late(&best.acts);
+        // Nothing is shorter than what needs no delivery, so nothing was looked at.
+        if meant {
+            at_least = at_least.min(best.size.deliveries);
+        }
         let optimal = at_least == best.size.deliveries && meant;
         let limited_by = (!optimal).then(|| searched.stopped.unwrap_or(LATE));
         shortest = Some(Shortest {

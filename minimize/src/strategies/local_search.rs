@@ -110,14 +110,16 @@ fn kick<M: Model>(
             }
             5 => {
                 let (Some(&a), Some(&b)) = (actors.choose(rng), actors.choose(rng)) else { continue };
-                rest = rest.iter().filter_map(|act| renamed(act, (a, b), pool)).collect();
+                let mut used = done.clone();
+                rest = rest.iter().filter_map(|act| renamed(act, (a, b), pool, &mut used)).collect();
             }
             _ => {
                 let Some(extra) = pool.choose(rng).filter(|a| a.is_delivery() || matches!(a, Act::Start(_)))
                 else {
                     continue;
                 };
-                if !here.acts.contains(extra) {
+                let of = |acts: &[Act]| acts.iter().filter(|act| *act == extra).count();
+                if of(&done) + of(&rest) < of(pool) {
                     let place = rng.random_range(0..=rest.len());
                     rest.insert(place, *extra);
                     // Somebody new is told what it is sent first.
@@ -155,8 +157,8 @@ fn wander<M: Model>(
 }
 
 /// The same act with two actors in each other's place; nothing where it is a message from outside that the recorded
-/// execution has not got for the other one.
-fn renamed(act: &Act, (a, b): (ActorId, ActorId), pool: &[Act]) -> Option<Act> {
+/// execution has not got for the other one, beside those that are used.
+fn renamed(act: &Act, (a, b): (ActorId, ActorId), pool: &[Act], used: &mut Vec<Act>) -> Option<Act> {
     let other = |actor: ActorId| match actor {
         _ if actor == a => b,
         _ if actor == b => a,
@@ -167,9 +169,12 @@ fn renamed(act: &Act, (a, b): (ActorId, ActorId), pool: &[Act]) -> Option<Act> {
     if want.external.is_none() || to == want.to {
         let mut want = *want;
         (want.from, want.to) = (from, to);
+        used.extend(want.external.map(|_| Act::Deliver(want)));
         return Some(Act::Deliver(want));
     }
-    pool.iter()
-        .find(|p| matches!(p, Act::Deliver(w) if w.external.is_some() && w.to == to && w.type_ == want.type_))
-        .copied()
+    let fits = |act: &Act| matches!(act, Act::Deliver(w) if w.external.is_some() && w.to == to && w.type_ == want.type_);
+    let of = |acts: &[Act], act: &Act| acts.iter().filter(|other| *other == act).count();
+    let found = pool.iter().find(|act| fits(act) && of(used, act) < of(pool, act)).copied();
+    used.extend(found);
+    found
 }

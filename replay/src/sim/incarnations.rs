@@ -83,7 +83,7 @@ impl<M: Model> Simulator<M> {
             self.restart_now(world, actor);
         } else {
             world.set_status(actor, Status::Crashed);
-            world.pending.retain(|p| p.to != actor || !p.kind.is_timer());
+            world.pending.retain(|p| p.to != actor || !p.kind.is_timer() || p.survives);
         }
     }
 

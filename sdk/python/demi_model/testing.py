@@ -63,12 +63,28 @@ class _Child:
         self.process.wait(timeout=10)
 
 
-def _text(message: Dict[str, Any]) -> str:
+OUTSIDE = "deadLetters"
+"""The name in schedules of who is no actor."""
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: to Python, true is 1."""
+    return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _is_text(message: Dict[str, Any], text: Optional[str]) -> bool:
+    """Whether a schedule writes the message so: ``TYPE(DATA)``, in whatever order the keys of the data are."""
     if message.get("payload") is not None:
-        return str(message["payload"])
-    if message.get("data") is None:
-        return str(message["type"])
-    return "%s %s" % (message["type"], json.dumps(message["data"], separators=(",", ":")))
+        return str(message["payload"]) == text
+    kind, data = str(message["type"]), message.get("data")
+    if data is None or text is None:
+        return text == kind
+    if not (text.startswith(kind + "(") and text.endswith(")")):
+        return False
+    try:
+        return _same(json.loads(text[len(kind) + 1 : -1]), data)
+    except ValueError:
+        return False
 
 
 def _timer_name(name: str, key: int) -> str:
@@ -93,7 +109,8 @@ class _World:
         digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).digest()
         return int.from_bytes(digest[:8], "little") >> 11
 
-    def _do(self, actor: str, sender: Optional[str], question: Dict[str, Any]) -> None:
+    def _do(self, actor: str, sender: str, question: Dict[str, Any]) -> None:
+        """Asks an actor. What it forwards comes from ``sender``."""
         question = {**question, "actor": actor, "now": None}
         question["random"] = self._random(question)
         answer = self.ask({**question, "stop": True} if self.stops else question)
@@ -107,7 +124,7 @@ class _World:
         for effect in answer.get("effects", []):
             self._effect(actor, sender, effect)
 
-    def _effect(self, me: str, sender: Optional[str], effect: Dict[str, Any]) -> None:
+    def _effect(self, me: str, sender: str, effect: Dict[str, Any]) -> None:
         if "send" in effect:
             wish = effect["send"]
             self._send(wish.get("as") or me, wish["to"], wish["message"])
@@ -127,9 +144,9 @@ class _World:
         elif "fail" in effect:
             self.crash(me)
 
-    def _send(self, sender: Optional[str], to: Optional[str], message: Dict[str, Any]) -> None:
+    def _send(self, sender: str, to: Optional[str], message: Dict[str, Any]) -> None:
         there = self.status.get(to or "") in ("running", "crashed")
-        if there and self.status.get(sender or "") != "isolated":
+        if there and self.status.get(sender) != "isolated":
             self.pending.append({"from": sender, "to": to, "message": message, "timer": None})
 
     def start(self, actor: str) -> bool:
@@ -138,7 +155,7 @@ class _World:
         failed = self.status.get(actor) == "crashed"
         disk = self.states.get(actor) if failed and self.hello.get("disk") else None
         self.status[actor] = "running"
-        self._do(actor, None, {"do": "start", "disk": disk})
+        self._do(actor, actor, {"do": "start", "disk": disk})
         return True
 
     def crash(self, actor: str) -> bool:
@@ -148,7 +165,7 @@ class _World:
         self.seen.pop(actor, None)
         if self.hello.get("restarts"):
             return self.restart(actor)
-        self.pending = [p for p in self.pending if p["to"] != actor or not p["timer"]]
+        self.pending = [p for p in self.pending if p["to"] != actor or not p["timer"] or p["survives"]]
         return True
 
     def restart(self, actor: str) -> bool:
@@ -183,16 +200,17 @@ class _World:
             message = self._external(step)
             if message is None or self.status[to] == "isolated":
                 return False
-            self._do(to, None, {"do": "deliver", "state": self.states[to], "from": None, "message": message})
+            self._do(to, OUTSIDE, {"do": "deliver", "state": self.states[to], "from": None, "message": message})
             return True
         entry = self._find(step, timer=kind == "timer")
         if entry is None:
             return False
-        sender = None if entry["timer"] else entry["from"]
+        sender = None if entry["timer"] or entry["from"] == OUTSIDE else entry["from"]
         if not entry["timer"] and not entry.get("copy"):
             before = self.pending[: self.pending.index(entry)]
             ordered = (p for p in before if not p["timer"] and not p.get("copy"))
-            overtaken = [p for p in ordered if (p["from"], p["to"]) == (sender, to)]
+            # Of what comes from outside nothing is in order.
+            overtaken = [p for p in ordered if sender and (p["from"], p["to"]) == (sender, to)]
             if overtaken and self.network == "fifo":
                 return False
             if self.network == "fifo-loss":
@@ -201,7 +219,7 @@ class _World:
         if entry.get("repeats"):
             self.pending.append(entry)
         question = {"do": "deliver", "state": self.states[to], "from": sender, "message": entry["message"]}
-        self._do(to, sender, question)
+        self._do(to, entry["from"], question)
         return True
 
     def duplicate(self, step: Dict[str, Any]) -> bool:
@@ -230,7 +248,7 @@ class _World:
             and (timer or p["from"] == step.get("from"))
             and p["message"]["type"] == step.get("type", p["message"]["type"])
         ]
-        exact = [p for p in alike if _text(p["message"]) == step.get("payload")] or alike
+        exact = [p for p in alike if _is_text(p["message"], step.get("payload"))] or alike
         name = (step.get("timer") or {}).get("name")
         if name is not None:
             # Which of several timers that carry the same.
@@ -264,7 +282,8 @@ def _replayed(schedule: str) -> Tuple[str, Optional[int]]:
 def follow(
     command: Sequence[str], scenario: Dict[str, Any], schedule: str, cwd: Optional[str] = None
 ) -> Outcome:
-    """Has the model that ``command`` starts take the steps of a schedule, until an invariant breaks or the end.
+    """Has the model that ``command`` starts take the steps of a schedule, until what the schedule breaks is broken, or the end. What else breaks
+    on the way is warned of.
 
     ``scenario`` has the keys of the scenario file, ``schedule`` the text of a schedule file. Random numbers that a model
     asks for are others than under demi-lineage.
@@ -277,7 +296,9 @@ def follow(
         hello = child.send({"hello": {"protocol": "demi-model/1", "scenario": asked}})["hello"]
         if hello.get("kind") != "pure":
             raise ValueError("only pure models can be followed here; this one is %s" % hello.get("kind"))
-        steps = [json.loads(line) for line in schedule.strip().splitlines()][1:]
+        header, *steps = [json.loads(line) for line in schedule.strip().splitlines()]
+        wanted = header.get("violation") or []
+        others: Dict[str, int] = {}
         world = _World(child.ask, hello, scenario.get("network", "fifo"))
         does = {
             "start": world.start,
@@ -309,8 +330,14 @@ def follow(
                 continue
             deliveries += kind in ("deliver", "timer")
             violations = world.check()
-            if violations:
+            crashes = world.crash_text is not None and any(text.startswith("crash: ") for text in wanted)
+            if crashes or any(violation in wanted or not wanted for violation in violations):
                 return Outcome(violations, number, passed_over)
+            others.update((violation, number) for violation in violations if violation not in others)
+            if world.crash_text is not None:
+                break
+        for violation, number in others.items():
+            warnings.warn("step %d breaks something else: %s" % (number, violation), stacklevel=2)
         if not deliveries:
             raise ValueError("the model takes no step of the schedule: its actors and messages have other names")
         if passed_over:

@@ -34,6 +34,11 @@ impl Stage {
         Ok(Stage { dir, new, _lock: lock })
     }
 
+    /// Removes it, and says whether that failed.
+    pub(super) fn close(self) -> io::Result<()> {
+        self.dir.close()
+    }
+
     /// Where the new folder is made.
     pub(super) fn new_folder(&self) -> &Path {
         &self.new

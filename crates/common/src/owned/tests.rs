@@ -25,6 +25,25 @@ fn its_own_folder_is_replaced() {
 }
 
 #[test]
+fn a_removed_folder_is_gone_whenever_the_process_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    remove(&out, Kind::Fuzzed).unwrap();
+    written(&out, Kind::Fuzzed, "logs/a.jsonl").unwrap();
+    assert!(matches!(remove(&out, Kind::Demo), Err(FolderError::OtherKind { .. })));
+    fs::write(out.join("mine"), "precious").unwrap();
+    assert!(matches!(remove(&out, Kind::Fuzzed), Err(FolderError::Foreign { .. })));
+    fs::remove_file(out.join("mine")).unwrap();
+    // Killed when the folder had left its place, and half of it was gone.
+    let killed = dir.path().join(format!("{STAGE}killed"));
+    fs::create_dir_all(killed.join("scratch/logs")).unwrap();
+    fs::write(killed.join("lock"), "").unwrap();
+    fs::write(killed.join("scratch/logs/b.jsonl"), "deleted").unwrap();
+    remove(&out, Kind::Fuzzed).unwrap();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn foreign_files_are_named_and_stay() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");

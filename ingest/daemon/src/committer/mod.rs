@@ -230,6 +230,9 @@ impl<D: Disk> Run<'_, D> {
         self.metrics.commit_failures.inc();
         self.metrics.store_failing.set(1);
         let cause = std::error::Error::source(error).map(ToString::to_string);
+        let why = cause.as_ref().filter(|cause| !error.to_string().contains(*cause));
+        self.tasks
+            .note_trouble("store", Some(why.map_or(error.to_string(), |cause| format!("{error}: {cause}"))));
         tracing::error!(%error, cause, "cannot commit; trying again");
         if is_full(error) && self.settings.reserve.give_up() {
             tracing::warn!("the store's disk is full: sources wait until there is room again");
@@ -248,6 +251,7 @@ impl<D: Disk> Run<'_, D> {
         let turns = self.turns();
         let (mut session, done) = Session::open(self.settings, self.metrics, self.tasks, positions.clone())?;
         self.metrics.store_failing.set(0);
+        self.tasks.note_trouble("store", None);
         self.metrics.committed_lsn.set(i64::try_from(done).unwrap_or(i64::MAX));
         let watched = self.settings.feeds.values().map(|feed| feed.safe()).min().unwrap_or(done);
         let begin = from.min(done).min(watched);

@@ -66,7 +66,12 @@ pub(super) fn delete(settings: &Settings, metrics: &Metrics) -> Result<(), Store
             continue;
         }
         let doomed = Doomed { before: Some(before), ..Doomed::default() };
+        let _ = store.forget_order(system);
         let deleted = delete_locked(&mut store, system, &doomed, &Waiting::default())?;
+        // It holds a copy of them. A process that is killed here leaves it, unless it was removed before.
+        if let Err(error) = store.forget_order(system) {
+            tracing::error!(system, %error, "a kept order may hold events that are too old");
+        }
         if deleted.events > 0 {
             tracing::info!(system, %before, events = deleted.events, kept = deleted.kept, "deleted events that are too old");
             metrics

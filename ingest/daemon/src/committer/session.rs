@@ -77,7 +77,7 @@ impl<'a> Session<'a> {
         settings: &'a Settings,
         metrics: &'a Metrics,
         tasks: &'a Tasks,
-        positions: Positions,
+        mut positions: Positions,
     ) -> Result<(Self, u64), CommitError> {
         let store = Store::create_on(&settings.store, settings.files.clone())?;
         let dir = store.dir().to_owned();
@@ -88,6 +88,7 @@ impl<'a> Session<'a> {
             let store = dir.display().to_string();
             return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
         }
+        positions.goes_to(store.identity()?);
         let mut completeness = store.completeness_writer()?;
         // The completeness is committed before the events. If only it was, the one before counts.
         let mut ahead = completeness.progress(&name)?.unwrap_or(0) > done;

@@ -18,6 +18,7 @@ use demi_common::stays_inside;
 use serde::{Deserialize, Serialize};
 
 use super::beside::{COMPLETENESS, COMPLETENESS_BEFORE, DELETED};
+use super::copies::FILE as COPIES;
 use super::open::is_table;
 use super::{EVENTS, QUARANTINE, Store, tags};
 use crate::StoreError;
@@ -26,6 +27,10 @@ use crate::fs as files;
 /// The file in a backup that says what it is of.
 const MANIFEST: &str = "backup.json";
 const FORMAT: &str = "demi-backup/1";
+/// The file in a store that is being restored, as long as it is not whole.
+pub(super) const HALF: &str = ".demi-restore";
+/// What the names of files in the making begin with.
+const IN_THE_MAKING: &[u8] = b".demi-";
 const LOG: &str = "_delta_log";
 const LAST_CHECKPOINT: &str = "_last_checkpoint";
 /// Digits of a version in the names of a log.
@@ -87,20 +92,39 @@ pub fn back_up(store: &Path, to: &Path) -> Result<Copied, StoreError> {
 /// # Errors
 /// As [`back_up`].
 pub fn restore(backup: &Path, to: &Path) -> Result<Copied, StoreError> {
+    apart(backup, to)?;
+    if to.join(HALF).is_file() {
+        clear(to)?;
+    }
     if !is_free(to) {
         return Err(refuse(to, "a store is restored into a folder that is absent or empty".into()));
     }
-    copy(backup, to, None, false)
+    // A store that is half there is not taken for a whole one. It may be the root of a disk, so it is not made elsewhere and moved.
+    files::create_dirs(&*files::os(), to, files::PRIVATE).map_err(failed(to, "make this folder"))?;
+    let half = to.join(HALF);
+    write(&half, b"a store is restored here\n").map_err(failed(&half, "write this file"))?;
+    let copied = copy(backup, to, None, false)?;
+    fs::remove_file(&half).map_err(failed(&half, "remove this file"))?;
+    sync_folder(to).map_err(failed(to, "sync this folder"))?;
+    Ok(copied)
+}
+
+/// Refuses two folders that lie in each other.
+fn apart(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let from = std::path::absolute(from).map_err(failed(from, "find this folder"))?;
+    let from = from.canonicalize().unwrap_or(from);
+    let whole = std::path::absolute(to).map_err(failed(to, "find this folder"))?;
+    if whole.starts_with(&from) || from.starts_with(&whole) {
+        return Err(refuse(to, format!("it and {} lie in each other", from.display())));
+    }
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path, before: Option<Manifest>, is_backup: bool) -> Result<Copied, StoreError> {
     let (store, tables) = at_one_moment(from)?;
     let from = store.dir().to_owned();
-    let whole = std::path::absolute(to).map_err(failed(to, "find this folder"))?;
-    if whole.starts_with(&from) || from.starts_with(&whole) {
-        return Err(refuse(to, format!("it and {} lie in each other", from.display())));
-    }
-    let id = identity(&store)?;
+    apart(&from, to)?;
+    let id = store.identity()?;
     if let Some(other) = before.as_ref().filter(|before| before.store != id) {
         return Err(refuse(to, format!("it is a backup of another store ({})", other.store)));
     }
@@ -139,7 +163,7 @@ fn copy(from: &Path, to: &Path, before: Option<Manifest>, is_backup: bool) -> Re
         copying.manifest(&id)?;
     }
     // Places are kept as they are seen from the store, and the copy is elsewhere.
-    let made = Store::open(to)?;
+    let made = Store::open_with(to, files::os(), false)?;
     made.note_all(&store.copies()?)?;
     if !is_backup {
         made.note_backup(&from)?;
@@ -210,13 +234,6 @@ fn snapshot(store: &Store, name: &'static str, table: &DeltaTable) -> Result<Sna
         state.log_data().into_iter().map(|file| tags::sealed(&folder, &file)).collect();
     super::remote::fetch(store.dir(), files.iter().map(SealedFile::path))?;
     Ok(Snapshot { name, version: table.version().unwrap_or(0), files })
-}
-
-/// What tells stores apart.
-fn identity(store: &Store) -> Result<String, StoreError> {
-    let error =
-        |e| super::table_error(&store.dir().display().to_string(), "read the state of the store's tables", e);
-    Ok(store.events.snapshot().map_err(error)?.metadata().id().to_owned())
 }
 
 /// One copy in the making.
@@ -351,9 +368,27 @@ fn manifest(folder: &Path) -> Result<Option<Manifest>, StoreError> {
 
 fn is_free(folder: &Path) -> bool {
     match fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_none(),
+        // Files in the making, of a process that was killed before it wrote anything else.
+        Ok(entries) => entries.flatten().all(|entry| {
+            entry.file_name().as_encoded_bytes().starts_with(IN_THE_MAKING)
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+        }),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
+}
+
+/// Removes what a restore that was broken off left.
+fn clear(to: &Path) -> Result<(), StoreError> {
+    for name in TABLES.iter().chain(&BESIDE).chain(&[COPIES]) {
+        let path = to.join(name);
+        let removed = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
+            _ => fs::remove_file(&path),
+        };
+        removed.map_err(failed(&path, "remove what a restore left"))?;
+    }
+    Ok(())
 }
 
 fn refuse(path: &Path, reason: String) -> StoreError {

@@ -5,12 +5,14 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
+use demi_common::owned::{self, FolderError, Kind};
+use demi_common::path_name;
 use serde::{Deserialize, Serialize};
 
 use super::Store;
 use crate::StoreError;
 
-const FILE: &str = "copies.json";
+pub(super) const FILE: &str = "copies.json";
 const FORMAT: &str = "demi-copies/1";
 
 /// Places that hold copies of a store's events.
@@ -26,7 +28,24 @@ pub struct Copies {
     pub backups: BTreeSet<PathBuf>,
 }
 
+/// The folder of a store in which `query` keeps the orders of its systems.
+const ORDERS: &str = "orders";
+
 impl Store {
+    /// Where the order of a system is kept.
+    #[must_use]
+    pub fn order_of(&self, system: &str) -> PathBuf {
+        self.dir.join(ORDERS).join(path_name(system))
+    }
+
+    /// Removes the kept order of a system, which holds a copy of its events. The next question builds it anew.
+    ///
+    /// # Errors
+    /// When something else is there, or it cannot be removed.
+    pub fn forget_order(&self, system: &str) -> Result<(), FolderError> {
+        owned::remove(&self.order_of(system), Kind::Execution)
+    }
+
     /// The places that were noted, as paths from here.
     ///
     /// # Errors

@@ -71,6 +71,15 @@ impl std::fmt::Debug for Store {
     }
 }
 
+/// Refuses a store that is not wholly restored.
+fn refuse_half(dir: &Path) -> Result<(), StoreError> {
+    if !dir.join(backup::HALF).is_file() {
+        return Ok(());
+    }
+    let reason = "it is being restored, or that was broken off: restore it again".to_owned();
+    Err(StoreError::Backup { path: dir.to_owned(), reason })
+}
+
 impl Store {
     /// Opens a store that is there.
     ///
@@ -82,6 +91,7 @@ impl Store {
             remote.pull(&tables())?;
         }
         let tables = [EVENTS, QUARANTINE].map(|name| dir.join(name));
+        refuse_half(dir)?;
         if dir.is_file() {
             return Err(StoreError::NoFolder { dir: dir.display().to_string() });
         }
@@ -89,6 +99,20 @@ impl Store {
             return Err(StoreError::NoStore { dir: dir.display().to_string() });
         }
         Self::open_with(dir, files::os(), false)
+    }
+
+    /// Refuses a folder in which no store can be opened or made. Nothing is written, and object storage is not asked.
+    ///
+    /// # Errors
+    /// When it is a file, or its tables are of another version or cannot be read.
+    pub fn check_place(dir: &Path) -> Result<(), StoreError> {
+        if Remote::of(dir)?.is_some() {
+            return Ok(());
+        }
+        match Self::open(dir) {
+            Ok(_) | Err(StoreError::NoStore { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Opens the store in `dir`, after making it if it is not there.
@@ -101,6 +125,7 @@ impl Store {
 
     /// As [`create`](Self::create), on a file system of the caller's choice.
     pub fn create_on(dir: &Path, files: Arc<dyn FileSystem>) -> Result<Self, StoreError> {
+        refuse_half(dir)?;
         Self::open_with(dir, files, true)
     }
 
@@ -131,6 +156,16 @@ impl Store {
             check_version(&name, table)?;
         }
         Ok(Store { dir, runtime: Arc::new(runtime), files, events, quarantine })
+    }
+
+    /// What tells stores apart: backups and restored stores have that of their store.
+    ///
+    /// # Errors
+    /// When the tables cannot be read.
+    pub fn identity(&self) -> Result<String, StoreError> {
+        let error =
+            |e| table_error(&self.dir.display().to_string(), "read the state of the store's tables", e);
+        Ok(self.events.snapshot().map_err(error)?.metadata().id().to_owned())
     }
 
     /// The directory, as an absolute path.
