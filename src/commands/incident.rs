@@ -356,7 +356,7 @@ pub struct PurgeArgs {
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// All incidents in which this actor, or any other name, stands: in what is known of them, their executions and pages, or logs that were brought.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new(), value_name = "NAME")]
     actor: Option<String>,
     /// All incidents that were opened before this day (UTC), as 2026-01-31.
     #[arg(long, value_name = "DATE")]

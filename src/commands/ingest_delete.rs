@@ -39,7 +39,7 @@ pub struct DeleteArgs {
     #[arg(long, value_name = "DATE", required_unless_present = "actor")]
     before: Option<chrono::NaiveDate>,
     /// Delete events of this actor; may be given several times. With --before, only those before that day.
-    #[arg(long, value_name = "NAME", requires = "system")]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new(), value_name = "NAME", requires = "system")]
     actor: Vec<String>,
     /// A spool that holds events of the store. Spools of daemons that wrote to the store are known; may be given several times.
     #[arg(long, value_name = "DIR")]

@@ -261,7 +261,7 @@ impl Walk {
                     if !self.hello.actors.contains(to) {
                         let what =
                             format!("{actor} sends to '{to}', which is none of the actors that it names");
-                        trial.note(false, what, &question.to_string());
+                        trial.note(true, what, &question.to_string());
                     }
                     let sender = sent.in_name_of.clone().unwrap_or_else(|| actor.to_owned());
                     let sent = Sent::message(to.clone(), Some(sender), message("send"));
@@ -293,7 +293,7 @@ impl Walk {
                 }
                 Wish::Fail(_) => {
                     let restarts = self.hello.restarts;
-                    self.pending.retain(|sent| !sent.is_timer_of(actor) || restarts && sent.survives);
+                    self.pending.retain(|sent| !sent.is_timer_of(actor) || sent.survives);
                     self.lives[at] = Life::Failed;
                     starts.extend(restarts.then_some(at));
                 }

@@ -39,6 +39,8 @@ const SCENARIO: &str = "scenario.toml";
 const PAGE: &str = "page.html";
 /// Most files of a bundle.
 const MOST_FILES: usize = 100_000;
+/// Most bytes of the name of a file.
+const MOST_NAME: u64 = 4096;
 /// Most bytes of the file that says what the others are.
 const MOST_INDEX: u64 = 64 << 20;
 /// What the names of folders in the making begin with.
@@ -372,7 +374,9 @@ fn unpack(bundle: impl Read, into: &Path, most: u64) -> Result<Index, BundleErro
     let mut index: Option<Index> = None;
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let (mut top, mut bytes) = (String::new(), 0_u64);
-    for entry in archive.entries().map_err(damaged)? {
+    // A name that is too long for its header stands in an entry of its own, which is read as a whole.
+    let mut long: Option<Vec<u8>> = None;
+    for entry in archive.entries().map_err(damaged)?.raw(true) {
         let mut entry = match entry {
             Ok(entry) => entry,
             Err(_) if bytes >= most => return Err(BundleError::TooLarge(most)),
@@ -383,13 +387,24 @@ fn unpack(bundle: impl Read, into: &Path, most: u64) -> Result<Index, BundleErro
             return Err(BundleError::TooLarge(most));
         }
         let kind = entry.header().entry_type();
+        if kind == EntryType::GNULongName {
+            if long.is_some() || entry.size() > MOST_NAME {
+                return Err(no("a name in it is too long"));
+            }
+            let mut name = Vec::new();
+            entry.read_to_end(&mut name).map_err(damaged)?;
+            name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
+            long = Some(name);
+            continue;
+        }
+        let name = long.take();
         if kind == EntryType::Directory {
             continue;
         }
         if kind != EntryType::Regular {
             return Err(no("it holds something that is no file"));
         }
-        let path = String::from_utf8(entry.path_bytes().into_owned());
+        let path = String::from_utf8(name.unwrap_or_else(|| entry.path_bytes().into_owned()));
         let path = path.map_err(|_| no("a name in it is no text"))?;
         let Some((folder, name)) = path.split_once('/') else {
             return Err(no("a file in it is in no folder"));
@@ -475,6 +490,31 @@ mod tests {
         let id = IncidentId::of(&["x"]);
         serde_json::to_vec(&serde_json::json!({"format": 1, "incident": id, "system": "s", "files": digests}))
             .unwrap()
+    }
+
+    #[test]
+    fn names_are_long_but_not_endless() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |name: &str| {
+            let mut archive = Builder::new(zstd::Encoder::new(Vec::new(), 0).unwrap());
+            let long = format!("{name}/x");
+            let inner = index(&[("x", b"1")]);
+            for (name, content) in [("bundle.json", &inner[..]), ("x", b"1")] {
+                let mut header = Header::new_gnu();
+                header.set_size(content.len() as u64);
+                archive.append_data(&mut header, long.replace('x', name), content).unwrap();
+            }
+            archive.into_inner().unwrap().finish().unwrap()
+        };
+        let into = |name: &str| {
+            let folder = dir.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            folder
+        };
+        unpack(&of(&"a".repeat(200))[..], &into("long"), 1 << 20).unwrap();
+        assert_eq!(fs::read(dir.path().join("long/x")).unwrap(), b"1");
+        let endless = unpack(&of(&"a".repeat(5000))[..], &into("endless"), 1 << 20).unwrap_err();
+        assert!(endless.to_string().contains("a name in it is too long"), "{endless}");
     }
 
     #[test]

@@ -46,9 +46,10 @@ pub fn naming<O: Objects>(
     // Of an upload that several incidents have.
     let mut known: BTreeMap<String, bool> = BTreeMap::new();
     for (id, one) in state.incidents().iter().filter(|(_, one)| one.work() != Work::Purged) {
-        let told = one.opened().names(name) || one.said().contains(name);
-        let found_out = || serde_json::to_string(one.findings()).is_ok_and(|text| text.contains(name));
-        let steps = || journal.story(*id).map(|story| story.iter().any(|step| step.contains(name)));
+        let told = one.opened().names(&|text| stands_in_text(text, name)) || stands_in_text(one.said(), name);
+        let found_out =
+            || serde_json::to_string(one.findings()).is_ok_and(|text| stands_in_text(&text, name));
+        let steps = || journal.story(*id).map(|story| story.iter().any(|step| stands_in_text(step, name)));
         let in_folder = |folder: &Path| -> io::Result<bool> {
             place.bring(folder)?;
             holds(folder, name)
@@ -96,28 +97,70 @@ fn stands_in(path: &Path, name: &[u8]) -> io::Result<bool> {
     stands(file()?, name)
 }
 
-/// Whether a name stands in a stream.
+/// Whether a name stands in a text by itself.
+fn stands_in_text(text: &str, name: &str) -> bool {
+    stands(text.as_bytes(), name.as_bytes()).unwrap_or(true)
+}
+
+/// Bytes before a name that say whether it begins there: those of the longest escape in JSON.
+const BEFORE: usize = 6;
+
+/// Whether a name stands in a stream by itself: `node-1` is not in `node-10`. In what is no text, names may stand side by side, and there only digits
+/// that go on make it another one.
 fn stands(mut stream: impl Read, name: &[u8]) -> io::Result<bool> {
-    if name.is_empty() {
-        return Ok(true);
-    }
-    let mut buffer = vec![0; 256 * 1024 + name.len()];
-    let mut kept = 0;
+    let (Some(&first), Some(&last)) = (name.first(), name.last()) else { return Ok(false) };
+    let overlap = BEFORE + name.len();
+    let mut buffer = vec![0; 256 * 1024 + overlap];
+    // Bytes that are there, and up to where the beginnings were looked at.
+    let (mut end, mut looked) = (0, 0);
+    let (mut binary, mut loose) = (false, false);
     loop {
-        let read = match stream.read(&mut buffer[kept..]) {
-            Ok(0) => return Ok(false),
+        let read = match stream.read(&mut buffer[end..]) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        let end = kept + read;
-        if buffer[..end].windows(name.len()).any(|part| part == name) {
-            return Ok(true);
+        binary |= buffer[end..end + read].contains(&0);
+        end += read;
+        // What follows the name has to be there too, or nothing.
+        let known = if read == 0 { end } else { end.saturating_sub(1) };
+        for at in looked..(known + 1).saturating_sub(name.len()) {
+            if &buffer[at..at + name.len()] != name {
+                continue;
+            }
+            let (before, after) =
+                (&buffer[at.saturating_sub(BEFORE)..at], buffer[..end].get(at + name.len()));
+            if !goes_on(last, after) && (!goes_on(first, before.last()) || is_escaped(before)) {
+                return Ok(true);
+            }
+            let digits =
+                |one: u8, next: Option<&u8>| one.is_ascii_digit() && next.is_some_and(u8::is_ascii_digit);
+            loose |= !digits(last, after) && !digits(first, before.last());
         }
-        // The beginning of the name may stand at the end.
-        kept = end.min(name.len() - 1);
-        buffer.copy_within(end - kept..end, 0);
+        looked = looked.max((known + 1).saturating_sub(name.len()));
+        if read == 0 {
+            return Ok(binary && loose);
+        }
+        if end > buffer.len() / 2 {
+            let gone = looked.saturating_sub(BEFORE);
+            buffer.copy_within(gone..end, 0);
+            (end, looked) = (end - gone, looked - gone);
+        }
     }
+}
+
+/// Whether a name that ends in a byte goes on with the next one; or before it, where it begins.
+fn goes_on(one: u8, next: Option<&u8>) -> bool {
+    let of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte >= 128 || byte == b'_' || byte == b'-';
+    of_name(one) && next.is_some_and(|next| of_name(*next))
+}
+
+/// Whether bytes end in what JSON writes for one letter.
+fn is_escaped(bytes: &[u8]) -> bool {
+    let short =
+        bytes.len() >= 2 && bytes[bytes.len() - 2] == b'\\' && b"bfnrt".contains(&bytes[bytes.len() - 1]);
+    let long = bytes.len() >= 6 && bytes.starts_with(b"\\u") && bytes[2..].iter().all(u8::is_ascii_hexdigit);
+    short || long
 }
 
 /// Forgets incidents: the journal says so, then their files go, and then what the journal said of them. It is the only place where entries change: each
@@ -215,18 +258,40 @@ mod tests {
         }
     }
 
+    /// The parts of a text between what stands in no name.
+    fn words(text: &str) -> Vec<&str> {
+        text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).collect()
+    }
+
     proptest! {
         #[test]
-        fn a_name_is_found_wherever_it_stands(text in "[ab]{0,30}", name in "[ab]{1,5}", at_once in 1_usize..7) {
-            prop_assert_eq!(stands(Slow(text.as_bytes(), at_once), name.as_bytes()).unwrap(), text.contains(&name));
+        fn a_name_is_found_wherever_it_stands_by_itself(text in "[ab1 .é]{0,30}", name in "[ab1]{1,4}", at_once in 1_usize..7) {
+            let found = stands(Slow(text.as_bytes(), at_once), name.as_bytes()).unwrap();
+            prop_assert_eq!(found, words(&text).contains(&&name[..]));
         }
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_none() {
+        let said = |text: &str, name: &str| stands_in_text(text, name);
+        assert!(
+            !said("node-10 told node-11", "node-1") && !said("Vote", "ote") && !said("my-node-1", "node-1")
+        );
+        assert!(
+            said("from node-1.", "node-1")
+                && said(r#"{"a":"x\nnode-1\u0009"}"#, "node-1")
+                && said("a/node-1:7", "node-1")
+        );
+        assert!(!said("anything", ""));
+        // Side by side, as in columns of a table.
+        assert!(said("\0node-1node-2", "node-1") && !said("\0node-10node-2", "node-1"));
     }
 
     #[test]
     fn a_name_is_found_in_what_is_packed() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("a")).unwrap();
-        let text = "x".repeat(300_000) + "zebra7" + &"y".repeat(300_000);
+        let text = "x".repeat(300_000) + " zebra7 " + &"y".repeat(300_000);
         fs::write(dir.path().join("a/log"), zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
         assert!(holds(dir.path(), "zebra7").unwrap() && !holds(dir.path(), "zebra8").unwrap());
         fs::write(dir.path().join("b"), "zebra8").unwrap();

@@ -115,7 +115,7 @@ pub fn bugs(state: &State, filter: &Filter, from: usize) -> String {
     html.raw("</ul>");
     if found.len() > from + PAGE {
         html.raw("<nav aria-label=\"More\">");
-        html.link(&format!("/?from={}", from + PAGE), "More").raw("</nav>");
+        html.link(&format!("/?{}from={}", filter.in_query(), from + PAGE), "More").raw("</nav>");
     }
     end(html)
 }
@@ -139,7 +139,7 @@ pub fn incidents(state: &State, filter: &Filter, after: Option<crate::IncidentId
     html.raw("</ul>");
     if let (true, Some(last)) = (more, found.last()) {
         html.raw("<nav aria-label=\"More\">")
-            .link(&format!("/incidents?after={}", last.id), "More")
+            .link(&format!("/incidents?{}after={}", filter.in_query(), last.id), "More")
             .raw("</nav>");
     }
     end(html)
@@ -411,6 +411,13 @@ mod tests {
     use super::*;
     use crate::event::{Entry, Event, Findings, Opened, Outcome, Output, Source, Told};
     use crate::id::IncidentId;
+
+    #[test]
+    fn the_next_page_is_of_the_same_search() {
+        let filter = Filter { q: Some("a&b ü".to_owned()), bug: Some(7), ..Filter::default() };
+        assert_eq!(filter.in_query(), "bug=B-7&q=a%26b%20%C3%BC&");
+        assert_eq!(Filter::default().in_query(), "");
+    }
 
     /// A state with one incident in which every text is this one.
     fn state_of(text: &str) -> State {

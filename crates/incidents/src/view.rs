@@ -244,6 +244,38 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// As the beginning of the query of an address, with `&` at its end.
+    pub(crate) fn in_query(&self) -> String {
+        let bug = self.bug.map(|bug| format!("B-{bug}"));
+        let all = [
+            ("system", &self.system),
+            ("invariant", &self.invariant),
+            ("work", &self.work),
+            ("status", &self.status),
+            ("bug", &bug),
+            ("version", &self.version),
+            ("since", &self.since),
+            ("until", &self.until),
+            ("q", &self.q),
+        ];
+        let mut query = String::new();
+        for (name, value) in all {
+            let Some(value) = value else { continue };
+            query.push_str(name);
+            query.push('=');
+            for byte in value.bytes() {
+                match byte {
+                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                        query.push(byte.into())
+                    }
+                    _ => query.push_str(&format!("%{byte:02X}")),
+                }
+            }
+            query.push('&');
+        }
+        query
+    }
+
     fn takes(&self, incident: &Incident) -> bool {
         let opened = incident.opened();
         let fits = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|p| glob(p, text));

@@ -200,12 +200,23 @@ impl<O: Objects> Workshop<O> {
         let _ = self.place.publish(&log);
         let _ = self.journal.objects().remove(&Place::lease(id, number));
         let event = match stop {
-            Stop::Lost => return Ok(()),
+            Stop::Lost => return self.clear_forgotten(id),
             Stop::Done(outcome, findings) => Event::Done { id, attempt: number, outcome, findings },
             Stop::Failed(reason, said) => Event::Failed { id, attempt: number, reason, said },
         };
         self.journal
             .commit(|state| if holds(state, id, number) { vec![event.clone()] } else { Vec::new() })?;
+        self.clear_forgotten(id)
+    }
+
+    /// Removes what was made of an incident that was forgotten meanwhile: what its children wrote came after all else was removed.
+    fn clear_forgotten(&mut self, id: IncidentId) -> Result<(), JournalError> {
+        self.journal.follow()?;
+        let forgotten =
+            self.journal.state().incidents().get(&id).is_some_and(|one| one.work() == Work::Purged);
+        if forgotten {
+            self.place.remove(&self.place.data(id))?;
+        }
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Reduction ends where no removal helps, and other runs of the same bug end elsewhere: at the same size on a plateau,
 //! or a little higher. A disturbance makes what no removal makes: it delivers early or late, lets chance deliver a
-//! few things more, gives the part of one actor to another, or brings a message from outside that the witness has
-//! not got. Equal results are taken, so that the search wanders over a plateau and does not stand on it.
+//! few things more, gives the part of one actor to another, or brings a message from outside or a fault that the witness has
+//! not got: a restart may take the place of many deliveries. Equal results are taken, so that the search wanders over a plateau and does not stand on it.
 
 use demi_replay::script::Act;
 use demi_replay::{ActorId, Model, World};
@@ -114,8 +114,8 @@ fn kick<M: Model>(
                 rest = rest.iter().filter_map(|act| renamed(act, (a, b), pool, &mut used)).collect();
             }
             _ => {
-                let Some(extra) = pool.choose(rng).filter(|a| a.is_delivery() || matches!(a, Act::Start(_)))
-                else {
+                let may = |a: &&Act| a.is_delivery() || a.is_fault() || matches!(a, Act::Start(_));
+                let Some(extra) = pool.choose(rng).filter(may) else {
                     continue;
                 };
                 let of = |acts: &[Act]| acts.iter().filter(|act| *act == extra).count();

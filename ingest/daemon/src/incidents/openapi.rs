@@ -141,6 +141,7 @@ impl PurgeBody {
         match (day, &self.system, &self.actor) {
             (Some(Err(_)), ..) => Some("before is no day, such as 2026-01-31"),
             (None, None, None) => Some("name a system, an actor, or a day as before"),
+            (_, _, Some(actor)) if actor.trim().is_empty() => Some("actor is empty"),
             _ => None,
         }
     }

@@ -103,14 +103,15 @@ struct Web {
     encrypted: bool,
 }
 
-/// Browsers that showed a token, by what they were given for it. A restart asks them again.
+/// Browsers and the tokens that they showed, by what they were given for it. A restart asks them again. A token that is not valid any more opens
+/// nothing.
 #[derive(Default)]
 struct Sessions {
-    known: VecDeque<([u8; 16], std::time::Instant, Holder)>,
+    known: VecDeque<([u8; 16], std::time::Instant, Vec<u8>)>,
 }
 
 impl Sessions {
-    fn add(&mut self, holder: Holder) -> String {
+    fn add(&mut self, token: &[u8]) -> String {
         let mut bytes = [0; 32];
         // Without randomness nobody logs in.
         if rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).is_err() {
@@ -119,11 +120,11 @@ impl Sessions {
         if self.known.len() >= SESSIONS {
             self.known.pop_front();
         }
-        self.known.push_back((digest_of(&[bytes]), std::time::Instant::now(), holder));
+        self.known.push_back((digest_of(&[bytes]), std::time::Instant::now(), token.to_owned()));
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    fn holder(&self, shown: &str) -> Option<Holder> {
+    fn token(&self, shown: &str) -> Option<Vec<u8>> {
         let bytes: Option<Vec<u8>> = (0..shown.len() / 2)
             .map(|at| shown.get(2 * at..2 * at + 2).and_then(|two| u8::from_str_radix(two, 16).ok()))
             .collect();
@@ -134,7 +135,7 @@ impl Sessions {
             .known
             .iter()
             .find(|(known, since, _)| *known == shown && since.elapsed().as_secs() < SESSION_SECONDS);
-        found.map(|(_, _, holder)| holder.clone())
+        found.map(|(_, _, token)| token.clone())
     }
 }
 
@@ -377,9 +378,9 @@ async fn allowed(State(web): State<Web>, mut request: Request, next: Next) -> Re
         Some(holder) => holder,
         None => {
             let (parts, body) = request.into_parts();
-            let session = cookie(&parts.headers)
-                .and_then(|shown| web.sessions.lock().unwrap_or_else(PoisonError::into_inner).holder(shown));
-            let Some(holder) = session else {
+            let token = cookie(&parts.headers)
+                .and_then(|shown| web.sessions.lock().unwrap_or_else(PoisonError::into_inner).token(shown));
+            let Some(holder) = token.and_then(|token| web.tokens.holder(Some(&token))) else {
                 let wants_page = parts.method == Method::GET && !parts.uri.path().starts_with("/v1/");
                 return match wants_page {
                     true => Redirect::to("/login").into_response(),
@@ -437,12 +438,12 @@ async fn login(State(web): State<Web>, request: Request) -> Response {
     let form = pairs(&body);
     let token = form.get("token").map(String::as_bytes).unwrap_or_default();
     let holder = web.tokens.holder(Some(token)).filter(|_| web.tokens.required());
-    let Some(holder) = holder else {
+    if holder.is_none() {
         // Guessing takes its time.
         tokio::time::sleep(Duration::from_millis(500)).await;
         return (StatusCode::UNAUTHORIZED, html(page::login(true))).into_response();
-    };
-    let session = web.sessions.lock().unwrap_or_else(PoisonError::into_inner).add(holder);
+    }
+    let session = web.sessions.lock().unwrap_or_else(PoisonError::into_inner).add(token);
     let secure = if web.encrypted { "; Secure" } else { "" };
     let name = cookie_name(web.encrypted);
     let cookie =
@@ -638,7 +639,9 @@ async fn report_page(State(web): State<Web>, Path(name): Path<String>) -> Respon
                 (header::CONTENT_TYPE, "text/html; charset=utf-8"),
                 (
                     header::CONTENT_SECURITY_POLICY,
-                    "sandbox allow-scripts allow-downloads; frame-ancestors 'none'",
+                    // It may come from elsewhere, in a bundle: it asks for nothing, and sends nothing.
+                    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                     img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
                 ),
             ];
             (headers, bytes).into_response()
