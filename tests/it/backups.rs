@@ -106,7 +106,7 @@ fn nothing_of_somebody_else_is_written_over() {
     demi(&["ingest", "restore", &at("backup"), "--store", &at("half"), "--json"]);
     fs::write(at("half/.demi-restore"), "").unwrap();
     fs::remove_dir_all(at("half/quarantine")).unwrap();
-    refused(&["query", &at("half"), "--system", "s", "summary"], "restore it again");
+    refused(&["query", &at("half"), "--system", "s", "--sql", "SELECT 1"], "restore it again");
     fs::write(at("half/thesis.txt"), "mine").unwrap();
     refused(&["ingest", "restore", &at("backup"), "--store", &at("half")], "absent or empty");
     fs::remove_file(at("half/thesis.txt")).unwrap();

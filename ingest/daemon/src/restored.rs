@@ -81,6 +81,7 @@ impl Idle {
             positions.lsn = lsn;
         }
         positions.committed = committed;
+        positions.goes_to(own);
         positions.write(self.disk()).map_err(failed)?;
         Ok(told)
     }
