@@ -291,6 +291,24 @@ pub fn housekeeping(state: &State, seen: &Seen, receivers: &[Receiver]) -> Vec<E
     events
 }
 
+/// Up to where the journal was found to leave nothing to decide. Until it goes on, only what waits for a time can be due, and thousands of incidents need
+/// not be looked through again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Calm(Option<u64>);
+
+impl Calm {
+    /// As [`housekeeping`].
+    #[must_use]
+    pub fn housekeeping(&mut self, state: &State, seen: &Seen, receivers: &[Receiver]) -> Vec<Event> {
+        if self.0 == Some(state.last()) {
+            return retries(state, seen);
+        }
+        let events = housekeeping(state, seen, receivers);
+        self.0 = events.is_empty().then(|| state.last());
+        events
+    }
+}
+
 /// The next stage of an attempt, with what the one before took and made.
 #[must_use]
 pub fn stage(id: IncidentId, attempt: u32, stage: Stage, seconds: f64) -> Event {

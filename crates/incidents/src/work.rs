@@ -15,7 +15,7 @@ use demi_schemas::summary::{MinimizeSummary, NeededSummary};
 
 use crate::child::{self, Ended, Limits, Ran};
 use crate::class;
-use crate::decide::{self, Receiver, Seen, Worker};
+use crate::decide::{self, Calm, Receiver, Seen, Worker};
 use crate::event::{Event, Findings, Input, Opened, Outcome, Output, Reason, Stage};
 use crate::fold::{State, Work};
 use crate::id::{IncidentId, hex_of};
@@ -63,6 +63,7 @@ pub struct Workshop<O> {
     place: Place,
     setup: Setup,
     seen: Seen,
+    calm: Calm,
     began: Instant,
 }
 
@@ -91,7 +92,14 @@ impl<O: Objects> Workshop<O> {
     /// A worker on the incidents of a place.
     #[must_use]
     pub fn new(journal: Journal<O>, place: Place, setup: Setup) -> Self {
-        Workshop { journal, place, setup, seen: Seen::default(), began: Instant::now() }
+        Workshop {
+            journal,
+            place,
+            setup,
+            seen: Seen::default(),
+            calm: Calm::default(),
+            began: Instant::now(),
+        }
     }
 
     /// What the journal comes to.
@@ -108,6 +116,7 @@ impl<O: Objects> Workshop<O> {
     /// Who is told, from now on.
     pub fn set_receivers(&mut self, receivers: Vec<Receiver>) {
         self.setup.receivers = receivers;
+        self.calm = Calm::default();
     }
 
     /// Decides what is to be decided, and works on one incident. `go_on` is asked often; where it says no, the work ends, and is taken up by whoever
@@ -117,9 +126,9 @@ impl<O: Objects> Workshop<O> {
     /// When the journal cannot be read or written.
     pub fn turn(&mut self, go_on: &dyn Fn() -> bool) -> Result<Turn, JournalError> {
         self.look()?;
-        let (seen, receivers) = (&self.seen, &self.setup.receivers);
+        let (seen, receivers, calm) = (&self.seen, &self.setup.receivers, &mut self.calm);
         let mut decided = false;
-        while self.journal.commit(|state| decide::housekeeping(state, seen, receivers))?.is_some() {
+        while self.journal.commit(|state| calm.housekeeping(state, seen, receivers))?.is_some() {
             decided = true;
         }
         let (seen, setup) = (&self.seen, &self.setup);
@@ -143,8 +152,8 @@ impl<O: Objects> Workshop<O> {
         self.one(id, attempt, go_on)?;
         // What comes of it is decided at once.
         self.look()?;
-        let (seen, receivers) = (&self.seen, &self.setup.receivers);
-        while self.journal.commit(|state| decide::housekeeping(state, seen, receivers))?.is_some() {}
+        let (seen, receivers, calm) = (&self.seen, &self.setup.receivers, &mut self.calm);
+        while self.journal.commit(|state| calm.housekeeping(state, seen, receivers))?.is_some() {}
         Ok(Turn::Worked(id))
     }
 

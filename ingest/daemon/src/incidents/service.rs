@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
-use demi_incidents::decide::{Receiver, Seen, Worker, housekeeping};
+use demi_incidents::decide::{Calm, Receiver, Seen, Worker};
 use demi_incidents::models::Models;
 use demi_incidents::watch::Watch;
 use demi_incidents::work::{Setup, Turn, Workshop};
@@ -195,7 +195,7 @@ fn watching(
 ) -> impl FnMut() -> Result<bool, String> + Send + use<> {
     let mut told = None;
     let (mut journal, mut watch) = (shared.part("watch"), Watch::of(shared.place.store()));
-    let mut seen = Seen::default();
+    let (mut seen, mut calm) = (Seen::default(), Calm::default());
     let began = std::time::Instant::now();
     move || {
         let said = |error: &dyn std::error::Error| error.to_string();
@@ -203,7 +203,8 @@ fn watching(
         let now = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         // It claims nothing, so that signs of life are of no use to it.
         seen.look(&journal.state(), now, |_, _| 0);
-        let decided = journal.commit(|state| housekeeping(state, &seen, &receivers)).map_err(|e| said(&e))?;
+        let decided =
+            journal.commit(|state| calm.housekeeping(state, &seen, &receivers)).map_err(|e| said(&e))?;
         let state = journal.state();
         if told != Some(state.last()) {
             told = Some(state.last());

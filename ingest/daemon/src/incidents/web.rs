@@ -36,7 +36,7 @@ use super::replays::{self, ReplaysAnswer, ReplaysBody, Runs};
 use super::shared::Shared;
 use super::tell;
 use crate::net::guard;
-use crate::net::security::{Holder, Role, Tokens};
+use crate::net::security::{Role, Tokens};
 use crate::shutdown::Shutdown;
 use crate::sources::web::bearer;
 
