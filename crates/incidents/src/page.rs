@@ -4,7 +4,7 @@
 
 use demi_common::text::{markup, printable_lines};
 
-use crate::event::Stage;
+use crate::event::{Parked, Stage};
 use crate::fold::{Incident, State, Status, Work};
 use crate::place::Beat;
 use crate::sources::is_address;
@@ -86,9 +86,9 @@ pub fn bugs(state: &State, filter: &Filter, from: usize) -> String {
     let found = filter.bugs(state);
     let waiting = state.active().len();
     html.raw("<p class=\"soft\">").text(&format!(
-        "{} bugs, {} incidents",
-        found.len(),
-        state.incidents().len()
+        "{}, {}",
+        counted(found.len(), "bug"),
+        counted(state.incidents().len(), "incident")
     ));
     if waiting > 0 {
         html.text(&format!(", {waiting} not done"));
@@ -103,11 +103,11 @@ pub fn bugs(state: &State, filter: &Filter, from: usize) -> String {
         html.text(&view.bug).raw("</strong> ").text(&view.invariant).raw("<br><span class=\"soft\">");
         let size = if view.size[0] > 0 { format!("{} steps, ", view.size[0]) } else { String::new() };
         html.text(&format!(
-            "{}{} in {}, {size}{} times, last {}",
+            "{}{} in {}, {size}{}, last {}",
             view.status.word(),
             if view.muted { " (muted)" } else { "" },
             view.system,
-            view.occurrences,
+            counted(view.occurrences, "time"),
             view.last
         ));
         html.raw("</span></a></li>");
@@ -152,6 +152,19 @@ fn search(html: &mut Html, to: &str, filter: &Filter) {
     html.attribute("value", filter.q.as_deref().unwrap_or_default()).raw("><button>Search</button></form>");
 }
 
+/// A number of things: "1 bug", "2 bugs".
+fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// How many incidents of the same kind nobody looked at, since there were so many.
+fn of_its_kind(state: &State, stands: &Incident) -> usize {
+    let burst = |id: &&crate::IncidentId| {
+        state.incidents().get(id).is_some_and(|one| one.work() == Work::Parked { reason: Parked::Burst })
+    };
+    state.of_kind(stands.opened()).iter().filter(burst).count()
+}
+
 /// A bug; `story` are the steps of the incident that stands for it.
 #[must_use]
 pub fn bug(state: &State, number: u32, story: &[String]) -> Option<String> {
@@ -164,7 +177,12 @@ pub fn bug(state: &State, number: u32, story: &[String]) -> Option<String> {
     if view.muted {
         html.pair("Muted", "nobody is told of it");
     }
-    html.pair("Happened", &format!("{} times, first {}, last {}", view.occurrences, view.first, view.last));
+    let times = counted(view.occurrences, "time");
+    html.pair("Happened", &format!("{times}, first {}, last {}", view.first, view.last));
+    let others = of_its_kind(state, stands);
+    if others > 0 {
+        html.pair("Not looked at", &format!("{others} more of this system and invariant, in a burst: they may be of this bug or of another"));
+    }
     html.pair("System", &view.system).pair("Versions", &view.versions.join(", "));
     if let (old, unknown @ 1..) = view.since_fixed {
         html.pair(

@@ -75,15 +75,24 @@ impl<'de> Deserialize<'de> for IncidentsConfig {
                 listener.insert(key.to_owned(), value);
             }
         }
-        let listen =
+        let listen: ListenConfig =
             Value::Table(listener).try_into().map_err(|e: toml::de::Error| D::Error::custom(e.message()))?;
-        let settings: Settings =
+        let mut settings: Settings =
             Value::Table(rest).try_into().map_err(|e: toml::de::Error| D::Error::custom(e.message()))?;
         if settings.lease_secs == 0 {
             return Err(D::Error::custom("lease_secs must be at least 1"));
         }
+        settings.public_url = settings.public_url.or_else(|| own_url(&listen));
         Ok(IncidentsConfig { listen, settings })
     }
+}
+
+/// The address of the pages for who is on the same machine, or in the same network; nothing where the configuration does not say it.
+fn own_url(listen: &ListenConfig) -> Option<Url> {
+    let scheme = if listen.tls_cert.is_some() { "https" } else { "http" };
+    let at = listen.listen;
+    let is_known = at.port() != 0 && !at.ip().is_unspecified();
+    is_known.then(|| Url::parse(&format!("{scheme}://{at}/")).ok()).flatten()
 }
 
 /// A range of addresses, as in `10.0.0.0/8`.
