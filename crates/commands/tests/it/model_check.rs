@@ -94,7 +94,7 @@ fn what_a_process_keeps_to_itself_is_found_by_another_order() {
 }
 
 #[test]
-fn worth_knowing_is_no_failure() {
+fn who_sends_to_nobody_is_told_before_a_run_ends_with_it() {
     if !crate::python() {
         return;
     }
@@ -102,7 +102,7 @@ fn worth_knowing_is_no_failure() {
     let output = check(deliver, "demi-model/1", &[]);
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.code() == Some(0) && told.contains("note: ") && told.contains("'nobody'"),
+        output.status.code() == Some(1) && told.contains("wrong: ") && told.contains("'nobody'"),
         "{told}"
     );
 }
