@@ -3,12 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+use std::collections::BTreeMap;
+
 use crate::common::random::{FAULTS, RULES, engine, events, meter, repeating};
-use crate::common::{KINDS, TARGET, simulator, table};
+use crate::common::{KINDS, TARGET, options, simulator, table};
 use demi_check::{CertificateError, Checked};
 use demi_minimize::oracle::matcher::EXACT;
 use demi_minimize::search::{Query, Root};
+use demi_minimize::{Objective, minimize};
 use demi_replay::script::Act;
+use demi_schemas::schedule::{Schedule, StepKind};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
@@ -22,6 +26,55 @@ fn nothing_shorter_than_what_is_found_exists() {
 fn nothing_shorter_exists_where_the_network_repeats_messages() {
     let (met, shorter) = compared(2, 10_000);
     assert!(met > 1_000 && shorter > 200, "{met} {shorter}");
+}
+
+/// Messages from outside, by receiver and content, with how often each is delivered; copies that the network made are none.
+fn from_outside(schedule: &Schedule) -> BTreeMap<(String, String), usize> {
+    let mut counts = BTreeMap::new();
+    for step in schedule.steps.iter().filter(|step| step.kind == StepKind::Deliver && !step.copy) {
+        if step.external == Some(true) {
+            *counts.entry((step.to.clone(), step.payload.clone().unwrap_or_default())).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn no_message_comes_more_often_than_it_was_recorded() {
+    let count = proptest::collection::vec((0..3_u16, 0..KINDS), 1..4);
+    let faults = proptest::collection::vec((0..3_u16, 0..FAULTS.len()), 1..4);
+    let choices = proptest::collection::vec(0..1_000_usize, 4..24);
+    let all = (table(), count, faults, choices, 0..RULES.len());
+    let config = ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let met = std::cell::Cell::new(0);
+    TestRunner::new_with_rng(config, rng)
+        .run(&all, |(mut table, outside, faults, choices, rule)| {
+            let rule = RULES[rule];
+            let events = events(&table, &outside, &faults);
+            let Some(recorded) = repeating(&mut table, &events, &choices, rule, 0) else { return Ok(()) };
+            if recorded.steps.len() < 8 {
+                return Ok(());
+            }
+            let asked = options(rule, Objective::Steps, 300);
+            let found = minimize(&simulator(&table), &recorded, None, &asked, &|_| {});
+            let Ok(found) = found else { return Ok(()) };
+            let known = from_outside(&recorded);
+            for (message, count) in from_outside(&found.schedule) {
+                prop_assert!(
+                    known.get(&message).is_some_and(|most| count <= *most),
+                    "{:?} {} times\n{}\n{}",
+                    message,
+                    count,
+                    recorded.to_text(),
+                    found.schedule.to_text()
+                );
+            }
+            met.set(met.get() + 1);
+            Ok(())
+        })
+        .unwrap();
+    assert!(met.get() > 30, "{}", met.get());
 }
 
 /// Compares searches over executions in which the network repeats so many messages: how many there were, and how many of them
