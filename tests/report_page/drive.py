@@ -75,8 +75,13 @@ class Page:
     async def until(self, script, what, seconds=20):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if await self.run(script):
-                return
+            try:
+                if await self.run(script):
+                    return
+            except RuntimeError as error:
+                # The page that was asked made room for the one that is waited for.
+                if "navigated or closed" not in str(error):
+                    raise
             await asyncio.sleep(0.02)
         raise AssertionError(f"{what}: not within {seconds} s")
 
@@ -251,7 +256,7 @@ async def linked(page):
     await page.run("location.hash = window.copied.split('#')[1]")
     await page.until(f"demi.current.selected === {here}", "an address leads to its event")
     # In a page that opens with it, too; the one that opened without stays in the history.
-    await page.run("location.reload()")
+    await page.call("Page.reload")
     await page.until(f"document.documentElement?.dataset.ready !== undefined && window.demi?.current.selected === {here} && window.copied === undefined", "a page opens at the event of its address", 60)
     await page.run("location.hash = '#nobody/77'")
     await page.until("document.getElementById('said').textContent.includes('nobody/77')", "what is not there is said")
