@@ -71,6 +71,10 @@ impl<M: Model> Checked<'_, M> {
         settled: Settled,
         quota: &mut dyn Quota,
     ) -> Result<u64, CertificateError> {
+        // Nothing has fewer than none.
+        if deliveries == 0 {
+            return Ok(0);
+        }
         let mut world = self.sim.empty_world();
         for &actor in starts {
             self.sim.start(&mut world, actor);

@@ -4,6 +4,7 @@
 
 mod alike;
 mod anytime;
+mod at_start;
 mod causes;
 mod certificate;
 mod common;
