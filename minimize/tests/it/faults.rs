@@ -43,7 +43,7 @@ fn from_outside(schedule: &Schedule) -> BTreeMap<(String, String), usize> {
 fn no_message_comes_more_often_than_it_was_recorded() {
     let count = proptest::collection::vec((0..3_u16, 0..KINDS), 1..4);
     let faults = proptest::collection::vec((0..3_u16, 0..FAULTS.len()), 1..4);
-    let choices = proptest::collection::vec(0..1_000_usize, 4..24);
+    let choices = proptest::collection::vec(0..1_000_usize, 8..40);
     let all = (table(), count, faults, choices, 0..RULES.len());
     let config = ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
@@ -56,7 +56,7 @@ fn no_message_comes_more_often_than_it_was_recorded() {
             if recorded.steps.len() < 8 {
                 return Ok(());
             }
-            let asked = options(rule, Objective::Steps, 300);
+            let asked = options(rule, Objective::Steps, 6_000);
             let found = minimize(&simulator(&table), &recorded, None, &asked, &|_| {});
             let Ok(found) = found else { return Ok(()) };
             let known = from_outside(&recorded);
