@@ -72,10 +72,8 @@ impl<R: Registry> Registry for WithChildren<R> {
         let failed = |e: &dyn std::fmt::Display| ScenarioError::Value(e.to_string());
         let (pool, hello) =
             Pool::open(spec, scenario, Arc::clone(&self.tolerates)).map_err(|e| failed(&e))?;
-        for (at, name) in hello.actors.iter().enumerate() {
-            if name.is_empty() || hello.actors[..at].contains(name) {
-                return Err(failed(&format!("the model names the actor '{name}' twice, or not at all")));
-            }
+        if let Some(name) = hello.unclear_name() {
+            return Err(failed(&format!("the model names the actor '{name}' twice, or not at all")));
         }
         let mut names = Names::default();
         let asked = Arc::new(Asked::new(pool, hello, &mut names));

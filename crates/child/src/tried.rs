@@ -122,11 +122,9 @@ pub fn try_model(spec: &ChildModel, scenario: &Scenario, questions: usize) -> Re
         }
     };
     trial.actors.clone_from(&hello.actors);
-    for (at, name) in hello.actors.iter().enumerate() {
-        if name.is_empty() || hello.actors[..at].contains(name) {
-            trial.note(true, format!("it names the actor '{name}' twice, or not at all"), &greeting);
-            return Ok(trial);
-        }
+    if let Some(name) = hello.unclear_name() {
+        trial.note(true, format!("it names the actor '{name}' twice, or not at all"), &greeting);
+        return Ok(trial);
     }
     if hello.actors.is_empty() {
         trial.note(true, "it names no actors".to_owned(), &greeting);
@@ -292,10 +290,9 @@ impl Walk {
                     }
                 }
                 Wish::Fail(_) => {
-                    let restarts = self.hello.restarts;
                     self.pending.retain(|sent| !sent.is_timer_of(actor) || sent.survives);
                     self.lives[at] = Life::Failed;
-                    starts.extend(restarts.then_some(at));
+                    starts.extend(self.hello.restarts.then_some(at));
                 }
             }
         }

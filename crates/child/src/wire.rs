@@ -43,6 +43,14 @@ pub struct Hello {
     pub once: Vec<String>,
 }
 
+impl Hello {
+    /// A name that tells no actor from others: it is empty, or there twice.
+    pub(crate) fn unclear_name(&self) -> Option<&str> {
+        let unclear = |(at, name): &(usize, &String)| name.is_empty() || self.actors[..*at].contains(name);
+        self.actors.iter().enumerate().find(unclear).map(|(_, name)| &**name)
+    }
+}
+
 /// How a model keeps states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

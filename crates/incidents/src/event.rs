@@ -223,12 +223,6 @@ impl Opened {
         bare
     }
 
-    /// Whether a name stands in it.
-    #[must_use]
-    pub fn names(&self, stands_in: &dyn Fn(&str) -> bool) -> bool {
-        serde_json::to_string(self).is_ok_and(|text| stands_in(&text))
-    }
-
     /// What all incidents of one kind share before anybody has looked at them: system, model and invariant.
     #[must_use]
     pub fn kind(&self) -> (&str, Option<&str>, &str) {

@@ -46,9 +46,8 @@ pub fn naming<O: Objects>(
     // Of an upload that several incidents have.
     let mut known: BTreeMap<String, bool> = BTreeMap::new();
     for (id, one) in state.incidents().iter().filter(|(_, one)| one.work() != Work::Purged) {
-        let told = one.opened().names(&|text| stands_in_text(text, name)) || stands_in_text(one.said(), name);
-        let found_out =
-            || serde_json::to_string(one.findings()).is_ok_and(|text| stands_in_text(&text, name));
+        let told = is_told(one.opened(), name) || stands_in_text(one.said(), name);
+        let found_out = || is_told(one.findings(), name);
         let steps = || journal.story(*id).map(|story| story.iter().any(|step| stands_in_text(step, name)));
         let in_folder = |folder: &Path| -> io::Result<bool> {
             place.bring(folder)?;
@@ -95,6 +94,11 @@ fn stands_in(path: &Path, name: &[u8]) -> io::Result<bool> {
         return Ok(stands);
     }
     stands(file()?, name)
+}
+
+/// Whether a name stands in what the journal keeps of something.
+fn is_told(what: &impl serde::Serialize, name: &str) -> bool {
+    serde_json::to_string(what).is_ok_and(|text| stands_in_text(&text, name))
 }
 
 /// Whether a name stands in a text by itself.
