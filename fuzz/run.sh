@@ -4,8 +4,7 @@
 # Each begins with inputs made of this project's samples, goes on in fuzz/corpus/TARGET, and leaves what it finds in
 # fuzz/artifacts/TARGET. Ends with status 1 if one of them found something. Files are written to a folder in memory.
 # FUZZ_FLAGS are given to `cargo fuzz run`; without any, the targets run without a sanitizer, since this project has no
-# unsafe code. By hand a target needs only the features that fuzz/Cargo.toml names for it: `cargo +nightly fuzz run otlp_json` compiles none of the
-# daemon and the search.
+# unsafe code. Each is compiled with the features that fuzz/Cargo.toml names for it, and no others.
 set -euo pipefail
 cd "$(dirname "$0")"
 seconds="${1:-600}"
@@ -60,12 +59,17 @@ for which in $(seq 0 31); do
     done
 done
 
+# features TARGET: those that fuzz/Cargo.toml names for it.
+features() {
+    awk -v target="name = \"$1\"" '/^\[\[bin\]\]/ { is = 0 } $0 == target { is = 1 } is && /^required-features/ { gsub(/[^a-z,]|required-features/, ""); print }' Cargo.toml
+}
+
 failed=()
 for target in "${targets[@]}"; do
     mkdir -p "corpus/$target"
     echo "== $target" >&2
     # shellcheck disable=SC2086
-    cargo +nightly fuzz run --all-features $FUZZ_FLAGS "$target" -- -max_total_time="$seconds" -max_len=8192 -timeout=20 \
+    cargo +nightly fuzz run --features "$(features "$target")" $FUZZ_FLAGS "$target" -- -max_total_time="$seconds" -max_len=8192 -timeout=20 \
         -rss_limit_mb=4096 -print_final_stats=1 2>"$TMPDIR/log" || failed+=("$target")
     grep -E '^(Done|stat::|SUMMARY|thread|==[0-9]+==|artifact_prefix)|panicked' "$TMPDIR/log" | sed "s/^/$target: /" || true
 done

@@ -405,6 +405,42 @@ fn every_route_asks_for_a_token_where_there_are_some() {
         403
     );
     assert_eq!(ask(to, "POST /b/1/ack", &[("cookie", session), ("origin", &origin)], "").status, 409);
+    // It says who it is of, and ends when its browser says so, and at no other page's word.
+    let shown = ask(to, "GET /login", &[("cookie", session)], "");
+    assert!(shown.body.contains("Log out") && shown.body.contains("<b>admin</b>"), "{}", shown.body);
+    let evil = [("cookie", session), ("origin", "http://evil.example")];
+    assert_eq!(ask(to, "POST /logout", &evil, "").status, 403);
+    assert_eq!(ask(to, "GET /", &[("cookie", session)], "").status, 200);
+    let gone = ask(to, "POST /logout", &[("cookie", session), ("origin", &origin)], "");
+    assert!(gone.status == 303 && gone.head.to_lowercase().contains("max-age=0"), "{}", gone.head);
+    assert_eq!(ask(to, "GET /", &[("cookie", session)], "").status, 303);
+    assert!(ask(to, "GET /login", &[("cookie", session)], "").body.contains("action=\"/login\""));
+    // Programs are told what is wrong in one form.
+    let long = "x".repeat(300_000);
+    let odd = [("GET /v1/nothing", "", 404), ("POST /v1/stats", "", 405), ("POST /v1/incidents", &long, 413)];
+    for (route, body, status) in odd {
+        let told = ask(to, route, &[bearer], body);
+        assert_eq!(told.status, status, "{route}: {}", told.head);
+        assert!(told.head.to_lowercase().contains("content-type: application/problem+json"), "{}", told.head);
+        let told: Value = serde_json::from_str(&told.body).unwrap();
+        assert!(told["status"] == status && told["detail"].is_string(), "{told}");
+    }
+    assert!(ask(to, "POST /v1/stats", &[bearer], "").head.to_lowercase().contains("allow: get"));
+    // Whoever hangs while a log is sent keeps nobody else out.
+    let hanging: Vec<TcpStream> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(to).unwrap();
+            let (name, value) = bearer;
+            let head = format!(
+                "POST /v1/uploads HTTP/1.1\r\nhost: {to}\r\n{name}: {value}\r\ncontent-length: 1000\r\n\r\n{{"
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let record = "{\"actor\":\"a\",\"seq\":1,\"kind\":\"local\"}\n";
+    assert_eq!(ask(to, "POST /v1/uploads", &[bearer], record).status, 202);
+    drop(hanging);
 }
 
 /// Who listens is told each entry as it comes; an incident is given as the same bundle as on the command line; and an administrator forgets it.

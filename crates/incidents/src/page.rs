@@ -69,7 +69,7 @@ fn begin(title: &str, lives: bool) -> Html {
         .text(title)
         .raw("</title><link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\"");
     html.attribute("href", &style_path()).raw("></head><body>");
-    html.raw("<header><nav aria-label=\"Lists\"><a href=\"/\">Bugs</a><a href=\"/incidents\">Incidents</a></nav></header><main>");
+    html.raw("<header><nav aria-label=\"Lists\"><a href=\"/\">Bugs</a><a href=\"/incidents\">Incidents</a><a href=\"/login\">Session</a></nav></header><main>");
     html
 }
 
@@ -410,13 +410,50 @@ pub fn failed(title: &str, text: &str) -> String {
     end(html)
 }
 
-/// The page on which a browser shows its token.
+/// Who a browser is to this service.
+#[derive(Clone, Copy, Debug)]
+pub enum Session<'a> {
+    /// It has shown no token.
+    None,
+    /// It has just shown a wrong one.
+    Wrong,
+    /// Nobody is asked for a token.
+    NotAsked,
+    /// It is logged in.
+    Of {
+        /// The name that stands beside its token; empty where there is none.
+        name: &'a str,
+        /// What it may do, as a word.
+        role: &'static str,
+    },
+}
+
+/// The page on which a browser shows its token, and on which it logs out.
 #[must_use]
-pub fn login(wrong: bool) -> String {
-    let mut html = begin("Log in", false);
-    html.raw("<h1>Log in</h1>");
-    if wrong {
-        html.raw("<p class=\"bad\" role=\"alert\">This is no token of this service.</p>");
+pub fn login(session: Session<'_>) -> String {
+    let mut html = begin("Session", false);
+    match session {
+        Session::NotAsked => {
+            html.raw("<h1>Session</h1><p>This service asks for no token: whoever reaches it may do everything.</p>");
+            return end(html);
+        }
+        Session::Of { name, role } => {
+            html.raw("<h1>Session</h1><p>You are logged in");
+            if !name.is_empty() {
+                html.raw(" as ").text(name);
+            }
+            html.raw(", and may do what the role <b>").raw(role).raw("</b> may do.</p>");
+            html.raw(
+                "<form class=\"act\" method=\"post\" action=\"/logout\"><button>Log out</button></form>",
+            );
+            return end(html);
+        }
+        Session::Wrong => {
+            html.raw("<h1>Log in</h1><p class=\"bad\" role=\"alert\">This is no token of this service.</p>");
+        }
+        Session::None => {
+            html.raw("<h1>Log in</h1>");
+        }
     }
     html.raw("<form class=\"act\" method=\"post\" action=\"/login\"><input name=\"token\" type=\"password\" required autocomplete=\"current-password\" aria-label=\"Token\" placeholder=\"Token\"><button>Log in</button></form>");
     end(html)

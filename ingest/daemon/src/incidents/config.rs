@@ -225,13 +225,16 @@ fn is_never_reached(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address in one that leads there through a translator: NAT64, 6to4, or written as compatible.
+/// The IPv4 address in one that leads there through a translator or a tunnel: NAT64, 6to4, Teredo, ISATAP, or written as translated or compatible.
 fn carried(v6: std::net::Ipv6Addr) -> Option<std::net::Ipv4Addr> {
     let s = v6.segments();
     let last = || std::net::Ipv4Addr::from((u32::from(s[6]) << 16) | u32::from(s[7]));
     match s {
         [0x64, 0xff9b, ..] => Some(last()),
         [0x2002, a, b, ..] => Some(std::net::Ipv4Addr::from((u32::from(a) << 16) | u32::from(b))),
+        // Teredo hides it by turning its bits over.
+        [0x2001, 0, ..] => Some(std::net::Ipv4Addr::from(!u32::from(last()))),
+        [0, 0, 0, 0, 0xffff, 0, _, _] | [_, _, _, _, 0 | 0x200, 0x5efe, _, _] => Some(last()),
         [0, 0, 0, 0, 0, 0, _, _] if !v6.is_loopback() && !v6.is_unspecified() => Some(last()),
         _ => None,
     }
@@ -316,6 +319,12 @@ mod tests {
             "64:ff9b::a9fe:a9fe",
             "2002:7f00:1::",
             "2002:a9fe:a9fe::1",
+            "::ffff:0:127.0.0.1",
+            "::ffff:0:a9fe:a9fe",
+            "2001:0:4136:e378:8000:63bf:5601:5601",
+            "2001::1",
+            "2001:470:1:2:0:5efe:10.0.0.1",
+            "2606:2800:220:1:200:5efe:a9fe:a9fe",
             "fe80::1",
             "febf::1",
             "fec0::1",

@@ -42,8 +42,9 @@ use crate::sources::web::bearer;
 
 /// Longest body, in bytes.
 const LONGEST: usize = 256 * 1024;
-/// How many logs may come in at the same time.
-const UPLOADS: usize = 2;
+/// How many logs may come in at the same time, and how many of them may be unpacked to see what is in them.
+const UPLOADS: usize = 32;
+const UNPACKED: usize = 2;
 /// How many bundles may be made at the same time.
 const BUNDLES: usize = 1;
 /// How many receivers may be tested at the same time.
@@ -56,8 +57,11 @@ const LOOK: Duration = Duration::from_millis(500);
 const ALIVE: Duration = Duration::from_secs(15);
 /// Bytes of a file that are read at a time.
 const READ: usize = 256 * 1024;
-/// How long it is waited for the next piece of a log.
+/// How long it is waited for the next piece of a log, and how many bytes a second it has to bring on the whole after that time.
 const PIECE: Duration = Duration::from_secs(30);
+const SLOWEST: u64 = 8 * 1024;
+/// How long whoever shows a wrong token waits for the answer.
+const GUESS: Duration = Duration::from_millis(500);
 /// Most sessions of browsers that are remembered.
 const SESSIONS: usize = 1024;
 /// How long a browser stays logged in, in seconds.
@@ -95,6 +99,7 @@ struct Web {
     wishes: Arc<Mutex<Vec<Wish>>>,
     /// How many more logs may come in at the same time.
     uploads: Arc<Semaphore>,
+    unpacked: Arc<Semaphore>,
     bundles: Arc<Semaphore>,
     listeners: Arc<Semaphore>,
     tests: Arc<Semaphore>,
@@ -137,6 +142,13 @@ impl Sessions {
             .find(|(known, since, _)| *known == shown && since.elapsed().as_secs() < SESSION_SECONDS);
         found.map(|(_, _, token)| token.clone())
     }
+
+    /// Forgets every session that showed this token here.
+    fn end(&mut self, shown: &str) {
+        if let Some(token) = self.token(shown) {
+            self.known.retain(|(.., of)| *of != token);
+        }
+    }
 }
 
 /// The routes.
@@ -148,6 +160,7 @@ pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, shutdown: Shutdown, en
         sessions: Arc::default(),
         wishes: Arc::default(),
         uploads: most(UPLOADS),
+        unpacked: most(UNPACKED),
         bundles: most(BUNDLES),
         listeners: most(LISTENERS),
         tests: most(TESTS),
@@ -166,7 +179,8 @@ pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, shutdown: Shutdown, en
         .merge(api().into_iter().fold(Router::new(), |router, api| router.route(api.path, api.handler)))
         .layer(from_fn_with_state(web.clone(), allowed))
         // What needs no token.
-        .route("/login", get(async || html(page::login(false))).post(login))
+        .route("/login", get(session).post(login))
+        .route("/logout", post(logout))
         .route("/healthz", get(async || "ok\n"))
         .route("/assets/{name}", get(style))
         .layer(DefaultBodyLimit::max(LONGEST))
@@ -175,7 +189,21 @@ pub(super) fn router(shared: Arc<Shared>, tokens: Tokens, shutdown: Shutdown, en
 }
 
 async fn headers(request: Request, next: Next) -> Response {
+    let of_programs = request.uri().path().starts_with("/v1/");
     let mut response = next.run(request).await;
+    let (status, kind) = (response.status(), response.headers().get(header::CONTENT_TYPE));
+    let plain = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if of_programs && plain && (status.is_client_error() || status.is_server_error()) {
+        let text = match status {
+            StatusCode::NOT_FOUND => "there is no such request; /v1/openapi.json lists those that there are",
+            StatusCode::METHOD_NOT_ALLOWED => "this path takes other methods, which the header Allow names",
+            StatusCode::PAYLOAD_TOO_LARGE => "the body is longer than this request may be",
+            _ => "the request cannot be answered",
+        };
+        let allow = response.headers_mut().remove(header::ALLOW);
+        response = problem(status, text);
+        response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
+    }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
@@ -378,6 +406,9 @@ async fn allowed(State(web): State<Web>, mut request: Request, next: Next) -> Re
         Some(holder) => holder,
         None => {
             let (parts, body) = request.into_parts();
+            if bearer(&parts.headers).is_some() {
+                tokio::time::sleep(GUESS).await;
+            }
             let token = cookie(&parts.headers)
                 .and_then(|shown| web.sessions.lock().unwrap_or_else(PoisonError::into_inner).token(shown));
             let Some(holder) = token.and_then(|token| web.tokens.holder(Some(&token))) else {
@@ -440,8 +471,9 @@ async fn login(State(web): State<Web>, request: Request) -> Response {
     let holder = web.tokens.holder(Some(token)).filter(|_| web.tokens.required());
     if holder.is_none() {
         // Guessing takes its time.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        return (StatusCode::UNAUTHORIZED, html(page::login(true))).into_response();
+        tokio::time::sleep(GUESS).await;
+        let text = page::login(page::Session::Wrong);
+        return (StatusCode::UNAUTHORIZED, html(text)).into_response();
     }
     let session = web.sessions.lock().unwrap_or_else(PoisonError::into_inner).add(token);
     let secure = if web.encrypted { "; Secure" } else { "" };
@@ -449,6 +481,39 @@ async fn login(State(web): State<Web>, request: Request) -> Response {
     let cookie =
         format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}{secure}");
     let mut response = Redirect::to("/").into_response();
+    if let Ok(value) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    response
+}
+
+/// Who is logged in, or the form to do so.
+async fn session(State(web): State<Web>, headers: HeaderMap) -> Response {
+    if !web.tokens.required() {
+        return html(page::login(page::Session::NotAsked));
+    }
+    let token = cookie(&headers)
+        .and_then(|shown| web.sessions.lock().unwrap_or_else(PoisonError::into_inner).token(shown));
+    let holder = token.and_then(|token| web.tokens.holder(Some(&token)));
+    html(page::login(match &holder {
+        Some(holder) => page::Session::Of { name: &holder.name, role: holder.role.word() },
+        None => page::Session::None,
+    }))
+}
+
+/// Ends the session of a browser, and all others of its token.
+async fn logout(State(web): State<Web>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if !guard::own_page(&parts) {
+        return problem(StatusCode::FORBIDDEN, "this request comes from a page of another origin");
+    }
+    if let Some(shown) = cookie(&parts.headers) {
+        web.sessions.lock().unwrap_or_else(PoisonError::into_inner).end(shown);
+    }
+    let secure = if web.encrypted { "; Secure" } else { "" };
+    let cookie =
+        format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0{secure}", cookie_name(web.encrypted));
+    let mut response = Redirect::to("/login").into_response();
     if let Ok(value) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, value);
     }
@@ -1070,6 +1135,8 @@ async fn taken(web: &Web, body: Body) -> Result<(String, String), Response> {
     let begun = blocking(move || Incoming::begin(&place, upload_bytes)).await?;
     let mut incoming = begun;
     let mut stream = body.into_data_stream();
+    let (began, mut came) = (tokio::time::Instant::now(), 0_u64);
+    let slow = || problem(StatusCode::REQUEST_TIMEOUT, "the log comes too slowly");
     loop {
         let piece = match tokio::time::timeout(PIECE, stream.next()).await {
             Ok(Some(Ok(piece))) => piece,
@@ -1080,10 +1147,16 @@ async fn taken(web: &Web, body: Body) -> Result<(String, String), Response> {
                     &format!("the body could not be read: {error}"),
                 ));
             }
-            Err(_) => return Err(problem(StatusCode::REQUEST_TIMEOUT, "the log comes too slowly")),
+            Err(_) => return Err(slow()),
         };
+        came += piece.len() as u64;
+        // Whoever sends a little now and then holds a place as well.
+        if came < began.elapsed().saturating_sub(PIECE).as_secs() * SLOWEST {
+            return Err(slow());
+        }
         incoming = blocking(move || incoming.take(&piece).map(|()| incoming)).await?;
     }
+    let _turn = web.unpacked.acquire().await;
     blocking(move || incoming.keep(unpacked_bytes)).await
 }
 
