@@ -7,13 +7,19 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, FailureKind};
 use crate::log::{Followed, Log};
-use crate::minimize::{follow, follow_log, minimize};
+use crate::minimize::{Patience, follow, follow_log, minimize};
 use crate::recheck::Recheck;
 use crate::run::{Body, Ways, drive};
 use crate::schedule::Schedule;
 use crate::search::{Bounded, Level, Random, Twice};
 use crate::summary::{self, Cost, Ended, Found, Summary, Wrong, grouped};
 use crate::world::{Directive, Limits, born};
+
+/// The highest bound: what is beyond it has no end in practice.
+const MOST_BOUND: u32 = 10_000;
+
+/// How long one half of the budget runs before the other has its turn, at first.
+const TURN: Duration = Duration::from_millis(250);
 
 /// How much is run at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +230,8 @@ pub struct Check {
     patience: Duration,
     seed: u64,
     replay: Option<Schedule>,
+    /// The test whose schedule is to be replayed, if that is not this one.
+    elsewhere: Option<String>,
     log: Option<Arc<Log>>,
     out: Option<PathBuf>,
     verify: Option<PathBuf>,
@@ -260,6 +268,7 @@ impl Check {
             patience: Duration::from_secs(20),
             seed: 1,
             replay: None,
+            elsewhere: None,
             log: None,
             out: None,
             verify: None,
@@ -270,14 +279,14 @@ impl Check {
     /// At most so many preemptions.
     #[must_use]
     pub fn bound(mut self, preemptions: u32) -> Self {
-        (self.cost, self.bound) = (Cost::Preemptions, preemptions);
+        (self.cost, self.bound) = (Cost::Preemptions, preemptions.min(MOST_BOUND));
         self
     }
 
     /// At most so many delays: tasks that are passed over in the order of the deterministic scheduler. Better than preemptions for many tasks.
     #[must_use]
     pub fn delays(mut self, delays: u32) -> Self {
-        (self.cost, self.bound) = (Cost::Delays, delays);
+        (self.cost, self.bound) = (Cost::Delays, delays.min(MOST_BOUND));
         self
     }
 
@@ -396,7 +405,11 @@ impl Check {
             let parsed = value.replace('_', "").parse();
             parsed.map(Some).map_err(|_| Misuse { name, value, expected: "expected a number".to_owned() })
         }
-        if let Some(bound) = number("DEMI_BOUND")? {
+        if let Some(bound) = number::<u32>("DEMI_BOUND")? {
+            if bound > MOST_BOUND {
+                let expected = format!("expected at most {MOST_BOUND}");
+                return Err(Misuse { name: "DEMI_BOUND", value: bound.to_string(), expected });
+            }
             self.bound = bound;
         }
         if let Some(steps) = number("DEMI_STEPS")? {
@@ -438,6 +451,8 @@ impl Check {
             // Each test of a run sees the variable; the schedule is of one of them.
             if schedule.header.test == self.name {
                 self.replay = Some(schedule);
+            } else {
+                self.elsewhere = Some(schedule.header.test);
             }
         }
         Ok(self)
@@ -457,6 +472,11 @@ impl Check {
                 Ok(text) => return say(&format!("demi_threads: {text}")),
                 Err(text) => panic!("{text}"),
             }
+        }
+        if let Some(other) = &check.elsewhere {
+            say(&format!(
+                "demi_threads: {name}: the schedule of DEMI_REPLAY is of the test {other}, so this one is searched"
+            ));
         }
         let outcome = check.explore(f);
         let told = check.tell(&outcome);
@@ -563,6 +583,9 @@ impl Check {
 
     /// Checks what the summary in a folder claims of this test, and says what was checked.
     fn verify_in<F: Fn() + Send + Sync + 'static>(&self, folder: &Path, f: F) -> Result<String, String> {
+        if !folder.is_dir() {
+            return Err(format!("DEMI_VERIFY: {} is no folder", folder.display()));
+        }
         let path = Summary::path_of(folder, &self.name);
         if !path.exists() {
             return Ok(format!("{}: there is no {}, so nothing is claimed of it", self.name, path.display()));
@@ -742,10 +765,17 @@ impl Check {
             Budget::Time(time) => (u64::MAX, u64::MAX, Some(Instant::now() + time)),
         };
         (bounded.deadline, random.deadline) = (deadline, deadline);
-        // The halves take turns, so that what either finds soon is found soon.
+        // The halves take turns, so that what either finds soon is found soon; and none keeps the other from it where an execution takes long.
         let mut chunk = if self.random { 128u64 } else { u64::MAX };
+        let mut turn = TURN;
         loop {
-            let over = deadline.is_some_and(|end| Instant::now() >= end);
+            let now = Instant::now();
+            let over = deadline.is_some_and(|end| now >= end);
+            if self.random && self.bounded && deadline.is_some() {
+                random.deadline = deadline.map(|end| end.min(now + turn));
+                bounded.deadline = deadline.map(|end| end.min(now + 2 * turn));
+                turn *= 2;
+            }
             let random_left = self.random && left_random > 0 && !over;
             if random_left {
                 random.allowance = chunk.min(left_random);
@@ -783,8 +813,8 @@ impl Check {
                 if let Some(found) = &bounded.found
                     && !self.graphs
                 {
-                    let proven = (self.cost == Cost::Preemptions && bounded.diverged == 0)
-                        .then_some(found.preemptions);
+                    let all = bounded.diverged == 0 && !bounded.is_full();
+                    let proven = (self.cost == Cost::Preemptions && all).then_some(found.preemptions);
                     return self.finding(body, found, Half::Bounded, proven).map(Some);
                 }
                 if outcome.complete == Some(self.bound) {
@@ -805,11 +835,12 @@ impl Check {
         by: Half,
         proven: Option<u32>,
     ) -> Result<Finding, Failure> {
-        let budget = match self.budget {
-            Budget::Executions(all) => all.max(50_000),
-            Budget::Time(_) => 1_000_000,
+        let patience = match self.budget {
+            Budget::Executions(all) => Patience { executions: all.max(50_000), until: None },
+            // As long again as for the search.
+            Budget::Time(time) => Patience { executions: u64::MAX, until: Some(Instant::now() + time) },
         };
-        let minimal = minimize(body, self.ways(), &self.name, found, proven, budget)?;
+        let minimal = minimize(body, self.ways(), &self.name, found, proven, patience)?;
         Ok(Finding {
             failure: minimal.schedule.header.failure.clone(),
             by,
@@ -831,8 +862,18 @@ impl Check {
                 directives.push(Directive { after: (task, switch.after.ops), to });
             }
         }
-        let wanted = std::mem::discriminant(schedule.header.failure.kind());
-        let same = |failure: &Failure| std::mem::discriminant(failure.kind()) == wanted;
+        let read = &schedule.header.failure;
+        // An edit moves the places in the source: what a panic says is as good.
+        let said = |failure: &Failure| match failure.kind() {
+            FailureKind::Panic { message, .. } => Some(message.clone()),
+            _ => None,
+        };
+        let is_it = |failure: &Failure| {
+            failure.class() == read.class() || said(failure).is_some() && said(failure) == said(read)
+        };
+        let wanted = std::mem::discriminant(read.kind());
+        let is_like_it = |failure: &Failure| std::mem::discriminant(failure.kind()) == wanted;
+        let mut like_it = None;
         let mut tries = vec![directives.clone()];
         for at in 0..directives.len() {
             for by in (1..=8i64).flat_map(|by| [by, -by]) {
@@ -853,7 +894,7 @@ impl Check {
         for (at, directives) in tries.iter().enumerate() {
             let run = follow(body, self.ways(), directives, false)?;
             if let Some(failure) = run.failure
-                && same(&failure)
+                && is_like_it(&failure)
             {
                 let found = crate::search::Found {
                     failure,
@@ -862,21 +903,20 @@ impl Check {
                     steps: run.steps,
                     executions: at as u64 + 1,
                 };
-                return self.finding_as_read(body, &found, schedule).map(Some);
+                if is_it(&found.failure) {
+                    return self.finding_as_read(body, &found).map(Some);
+                }
+                like_it.get_or_insert(found);
             }
         }
-        Ok(None)
+        like_it.map(|found| self.finding_as_read(body, &found)).transpose()
     }
 
-    fn finding_as_read(
-        &self,
-        body: &Body,
-        found: &crate::search::Found,
-        schedule: &Schedule,
-    ) -> Result<Finding, Failure> {
+    fn finding_as_read(&self, body: &Body, found: &crate::search::Found) -> Result<Finding, Failure> {
         let directives: Vec<Directive> = found.directives.iter().map(|(directive, _)| *directive).collect();
+        // Whether it is the fewest was found out of the program of then.
         let mut again = crate::minimize::told(body, self.ways(), &self.name, &directives, &found.failure)?;
-        again.header.least = schedule.header.least && again.header.preemptions == schedule.header.preemptions;
+        again.header.least = again.header.preemptions == 0;
         Ok(Finding {
             failure: again.header.failure.clone(),
             by: Half::Replay,

@@ -54,6 +54,9 @@ pub struct Waits {
     /// The last notification of a condition variable: its step, the task and the place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_notify: Option<(u32, String, Spot)>,
+    /// Whom that notification woke, where the wait had begun before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub woke: Option<String>,
     /// A condition variable that nobody ever notified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub never_notified: bool,
@@ -158,7 +161,11 @@ impl fmt::Display for FailureKind {
                     if waits.len() == 1 { "the task that is left cannot; nobody" } else { "no task" }
                 )?;
                 for one in waits {
-                    write!(f, "\n  {} waits in {} for {} at {}", one.task, one.op, one.what, one.at)?;
+                    write!(f, "\n  {} waits in {}", one.task, one.op)?;
+                    if !one.what.is_empty() {
+                        write!(f, " for {}", one.what)?;
+                    }
+                    write!(f, " at {}", one.at)?;
                     match (&one.by, &one.by_at) {
                         (Some(by), Some(at)) if *by == one.task => {
                             write!(f, ", which it holds itself since {at}")?
@@ -171,10 +178,11 @@ impl fmt::Display for FailureKind {
                         write!(f, "; nobody notified it")?;
                     }
                     if let Some((step, by, at)) = &one.last_notify {
-                        write!(
-                            f,
-                            "; the last notification was step {step}, by {by} at {at}, before this wait began"
-                        )?;
+                        write!(f, "; the last notification was step {step}, by {by} at {at}")?;
+                        match &one.woke {
+                            Some(woken) => write!(f, ", and woke {woken}")?,
+                            None => write!(f, ", before this wait began")?,
+                        }
                     }
                     for held in &one.holds {
                         write!(f, "\n    holds {} since {}", held.what, held.at)?;
@@ -192,17 +200,21 @@ impl fmt::Display for FailureKind {
                     None => write!(f, "\n  nobody is left who could end these waits"),
                 }
             }
+            FailureKind::Hog { task, at, starved, steps } if starved.is_empty() => write!(
+                f,
+                "{task} is still at {at} after {steps} steps, the most that an execution may have: it goes round without end, or needs more \
+                 (DEMI_STEPS raises the limit)"
+            ),
             FailureKind::Hog { task, at, starved, steps } => {
                 write!(f, "{task} goes round at {at} for {steps} steps and never lets others go first")?;
-                if !starved.is_empty() {
-                    write!(f, " ({} could go on)", starved.join(", "))?;
-                }
+                write!(f, " ({} could go on)", starved.join(", "))?;
                 write!(f, "; call yield_now or spin_loop in the loop, or block")
             }
             FailureKind::Livelock { tasks, steps, round } if round.is_empty() => write!(
                 f,
-                "livelock: {} go on without end, although each lets the others go first ({steps} steps; DEMI_STEPS raises the limit)",
-                tasks.join(", ")
+                "livelock: {} {} on without end, although each lets the others go first ({steps} steps; DEMI_STEPS raises the limit)",
+                tasks.join(", "),
+                if tasks.len() == 1 { "goes" } else { "go" }
             ),
             FailureKind::Livelock { tasks, steps, round } => write!(
                 f,

@@ -23,10 +23,12 @@ mod hash;
 #[cfg(feature = "runtime")]
 pub mod hint;
 #[cfg(feature = "runtime")]
+#[cfg(feature = "runtime")]
+mod local;
+#[cfg(feature = "runtime")]
 mod log;
 #[cfg(feature = "runtime")]
 mod minimize;
-#[cfg(feature = "runtime")]
 mod op;
 #[cfg(feature = "parking_lot")]
 pub mod parking_lot;
@@ -57,9 +59,6 @@ pub use log::{Followed, Log, LogError};
 pub use run::on_shuttle;
 #[cfg(feature = "runtime")]
 pub use search::Level;
-/// Values of which each task has its own, as [`std::thread_local!`] declares them.
-#[cfg(feature = "runtime")]
-pub use shuttle::thread_local;
 pub use summary::Cost;
 #[cfg(feature = "runtime")]
 pub use world::Why;

@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::log::{Followed, Log};
 use crate::op::Place;
 use crate::run::{Body, Ways, drive};
@@ -174,12 +175,17 @@ struct Search<'a> {
     best: Vec<(Directive, bool)>,
     preemptions: u32,
     steps: u32,
+    deadline: Option<Instant>,
 }
 
 impl Search<'_> {
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
+
     /// Whether a run by these still fails in the same way, and is no worse; then it is the best.
     fn keeps(&mut self, directives: &[Directive]) -> Result<bool, Failure> {
-        if self.tests >= self.most {
+        if self.tests >= self.most || self.is_over() {
             return Ok(false);
         }
         self.tests += 1;
@@ -255,6 +261,14 @@ impl Search<'_> {
     }
 }
 
+/// How long a failure may be made smaller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Executions below a result.
+    pub(crate) executions: u64,
+    pub(crate) until: Option<Instant>,
+}
+
 /// Minimizes a failure. `proven` says that every execution with fewer preemptions than this was run before, and none failed.
 pub(crate) fn minimize(
     body: &Body,
@@ -262,7 +276,7 @@ pub(crate) fn minimize(
     test: &str,
     found: &Found,
     proven: Option<u32>,
-    budget: u64,
+    patience: Patience,
 ) -> Result<Minimal, Failure> {
     let mut search = Search {
         body,
@@ -273,14 +287,16 @@ pub(crate) fn minimize(
         best: found.directives.clone(),
         preemptions: found.preemptions,
         steps: found.steps,
+        deadline: patience.until,
     };
+    let mut other = None;
     let mut least = proven.is_some_and(|proven| proven >= found.preemptions) || found.preemptions == 0;
     loop {
         if !least || search.preemptions > 0 {
             search.leave_out(true)?;
         }
         search.leave_out(false)?;
-        while search.tests < search.most && search.move_about()? {
+        while search.tests < search.most && !search.is_over() && search.move_about()? {
             search.leave_out(true)?;
             search.leave_out(false)?;
         }
@@ -292,7 +308,9 @@ pub(crate) fn minimize(
         let mut few = Bounded::few_places(search.preemptions - 1, MOST_PLACES);
         few.class = Some(search.class.clone());
         few.allowance = MOST_TESTS;
-        let few = drive(body, few, ways)?;
+        few.deadline = search.deadline;
+        let mut few = drive(body, few, ways)?;
+        other = few.other.take().or(other);
         search.tests += few.executions;
         search.most += few.executions;
         if let Some(found) = few.found {
@@ -304,17 +322,20 @@ pub(crate) fn minimize(
         // Below the result: a hit is a better one, the end of the search is the proof.
         let mut below = Bounded::new(Cost::Preemptions, search.preemptions - 1, true);
         below.class = Some(search.class.clone());
-        below.allowance = budget;
-        let below = drive(body, below, ways)?;
+        below.allowance = patience.executions;
+        below.deadline = search.deadline;
+        let mut below = drive(body, below, ways)?;
+        // What this search finds first has the fewest.
+        other = below.other.take().or(other);
         search.tests += below.executions;
         search.most += below.executions;
-        match below.found {
+        match below.found.take() {
             Some(found) => {
                 search.best = found.directives;
                 search.preemptions = found.preemptions;
                 search.steps = found.steps;
                 // The levels under it are complete, unless something was lost.
-                least = below.diverged == 0;
+                least = below.diverged == 0 && !below.is_full();
                 if !least {
                     break;
                 }
@@ -328,6 +349,7 @@ pub(crate) fn minimize(
     let directives: Vec<Directive> = search.best.iter().map(|(directive, _)| *directive).collect();
     let mut schedule = told(body, ways, test, &directives, &found.failure)?;
     schedule.header.least = least;
+    schedule.header.other = other.filter(|(_, preemptions)| *preemptions < schedule.header.preemptions);
     schedule.header.executions = found.executions + search.tests;
     Ok(Minimal { schedule, tests: search.tests })
 }
@@ -341,15 +363,21 @@ pub(crate) fn told(
     otherwise: &Failure,
 ) -> Result<Schedule, Failure> {
     let run = follow(body, ways, directives, true)?;
+    let failure = run.failure.filter(|failure| failure.class() == otherwise.class()).ok_or_else(|| {
+        let message =
+            format!("one schedule failed, and did not fail so when it was followed once more: {otherwise}");
+        Failure::new(FailureKind::Nondeterministic { message })
+    })?;
     let pieces =
         run.pieces.unwrap_or(Pieces { switches: Vec::new(), last: Last::default(), tasks: Vec::new() });
     let header = Header {
         format: FORMAT.to_owned(),
         test: test.to_owned(),
         shuttle: SHUTTLE.to_owned(),
-        failure: run.failure.unwrap_or_else(|| otherwise.clone()),
+        failure,
         preemptions: run.preemptions,
         least: false,
+        other: None,
         executions: 1,
         steps: run.steps,
         tasks: pieces.tasks,

@@ -122,8 +122,7 @@ impl Recheck {
 
 impl Strategy for Recheck {
     fn next(&mut self) -> Option<Plan> {
-        let over = self.executions >= self.most
-            || self.executions.is_multiple_of(64) && self.deadline.is_some_and(|end| Instant::now() >= end);
+        let over = self.executions >= self.most || self.deadline.is_some_and(|end| Instant::now() >= end);
         if self.broken.is_some() || self.diverged || self.complete || (self.began && over) {
             return None;
         }

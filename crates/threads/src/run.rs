@@ -39,6 +39,9 @@ enum Word {
     Abandoned,
 }
 
+/// Panics of an execution that are remembered.
+const MOST_PANICS: usize = 64;
+
 type OnEnd = Box<dyn FnMut(&mut World)>;
 
 thread_local! {
@@ -70,9 +73,14 @@ impl<S: Strategy> Ours<S> {
 
 impl<S: Strategy> Scheduler for Ours<S> {
     fn new_execution(&mut self) -> Option<Schedule> {
-        WORLD.with(|world| {
+        // What is left of the last one may be anything when it is dropped.
+        drop(WORLD.with(|world| {
             let world = &mut *world.borrow_mut();
             self.end(world);
+            std::mem::take(&mut world.orphans)
+        }));
+        WORLD.with(|world| {
+            let world = &mut *world.borrow_mut();
             let mut shared = locked(&self.shared);
             let plan = shared.strategy.as_mut()?.next()?;
             shared.plan = Some(plan.clone());
@@ -143,14 +151,26 @@ pub(crate) fn body<T>(f: impl FnOnce() -> T) -> Option<T> {
 fn panicked(payload: &(dyn Any + Send)) {
     WORLD.with(|world| {
         let world = &mut *world.borrow_mut();
-        let at = world.panicked.take().map_or_else(String::new, |(_, at)| at);
+        let message = message(payload);
+        world.panicked = None;
+        // What was caught and is passed on is not seen a second time.
+        let first = world.panics.iter().rev().find(|(text, _)| *text == message);
+        let at = first.map_or_else(String::new, |(_, at)| at.clone());
         let task = world.name(world.current);
-        world.fail(FailureKind::Panic { task, message: message(payload), at: Spot(at) });
+        world.fail(FailureKind::Panic { task, message, at: Spot(at) });
     });
 }
 
 /// The task that runs has come to its end.
 pub(crate) fn finish() {
+    if let Err(payload) = catch_unwind(crate::local::ends) {
+        if is_hosted() {
+            ends_on_shuttle();
+            resume_unwind(payload);
+        }
+        panicked(&*payload);
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(payload)));
+    }
     let hosted = WORLD.with(|world| {
         let world = &mut *world.borrow_mut();
         world.finish();
@@ -227,9 +247,18 @@ pub(crate) fn abandon() -> ! {
     if let Some((mut on_end, sender)) = word {
         WORLD.with(|world| {
             let world = &mut *world.borrow_mut();
-            if let Some((message, at)) = world.panicked.take() {
+            world.panicked = None;
+            if std::thread::panicking() {
+                let (message, at) = world.panics.last().cloned().unwrap_or_default();
                 let task = world.name(world.current);
+                // No other task may run while it is on its way up, so that nobody can end the wait.
+                let message = format!(
+                    "{message} (a destructor waits while this panic is on its way up, whoever may catch it)"
+                );
                 world.fail(FailureKind::Panic { task, message, at: Spot(at) });
+            } else if world.ended.failure.is_none() {
+                // It is not known how this one would have gone on: nothing is promised.
+                world.ended.diverged = true;
             }
             on_end(world);
         });
@@ -260,6 +289,10 @@ fn hook() {
                 if let Some((first, first_at)) = &world.panicked {
                     tell_abort(&world, first, first_at, &text, &at);
                 }
+                if world.panics.len() >= MOST_PANICS {
+                    world.panics.remove(0);
+                }
+                world.panics.push((text.clone(), at.clone()));
                 world.panicked = Some((text.clone(), at.clone()));
                 true
             });

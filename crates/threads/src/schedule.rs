@@ -27,6 +27,9 @@ pub struct Header {
     pub preemptions: u32,
     /// Whether every schedule with fewer was tried: none fails in this way.
     pub least: bool,
+    /// Another failure that was seen, with fewer preemptions than this one needs, and how many those are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<(Failure, u32)>,
     /// Executions that this took.
     pub executions: u64,
     /// Steps of the schedule.
@@ -273,17 +276,26 @@ impl Schedule {
     #[must_use]
     pub fn summary(&self) -> String {
         let header = &self.header;
-        let count = match header.preemptions {
+        let of = |count: u32| match count {
             0 => "no preemption".to_owned(),
             1 => "1 preemption".to_owned(),
             n => format!("{n} preemptions"),
         };
-        let least = if header.least {
-            "the fewest: every schedule with fewer was tried"
-        } else {
-            "not proven to be the fewest"
+        let least = match (&header.other, header.least) {
+            (None, true) => "the fewest: every schedule with fewer was tried",
+            (Some(_), true) => "the fewest for this failure: every schedule with fewer was tried",
+            (_, false) => "not proven to be the fewest",
         };
-        format!("{count} ({least}), {} steps, {} tasks", header.steps, header.tasks.len())
+        let mut text = format!(
+            "{} ({least}), {} steps, {} tasks",
+            of(header.preemptions),
+            header.steps,
+            header.tasks.len()
+        );
+        if let Some((other, count)) = &header.other {
+            let _ = write!(text, "\nanother failure needs only {}: {other}", of(*count));
+        }
+        text
     }
 
     /// The text for people: the tasks side by side, and each preemption with both places.

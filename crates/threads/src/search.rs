@@ -90,6 +90,8 @@ pub(crate) struct Bounded {
     pub(crate) found: Option<Found>,
     /// Only failures of this class count.
     pub(crate) class: Option<String>,
+    /// The first failure of another class: none has fewer of what is counted.
+    pub(crate) other: Option<(Failure, u32)>,
     /// Go on after a failure.
     pub(crate) all: bool,
     pub(crate) classes: std::collections::BTreeMap<String, u32>,
@@ -124,6 +126,7 @@ impl Bounded {
             levels: vec![Level::default(); bound as usize + 1],
             found: None,
             class: None,
+            other: None,
             all: false,
             classes: std::collections::BTreeMap::new(),
             graphs: None,
@@ -167,9 +170,7 @@ impl Strategy for Bounded {
         if (self.found.is_some() && !self.all) || self.allowance == 0 {
             return None;
         }
-        if self.executions.is_multiple_of(64)
-            && self.deadline.is_some_and(|end| std::time::Instant::now() >= end)
-        {
+        if self.deadline.is_some_and(|end| std::time::Instant::now() >= end) {
             return None;
         }
         let item = loop {
@@ -272,6 +273,8 @@ impl Strategy for Bounded {
                 if self.found.is_none() {
                     self.found = Some(Found::new(world, &ended, failure.clone(), self.executions));
                 }
+            } else if self.other.is_none() {
+                self.other = Some((failure.clone(), ended.preemptions));
             }
         }
     }
@@ -323,9 +326,7 @@ impl Strategy for Random {
         if self.found.is_some() || self.allowance == 0 {
             return None;
         }
-        if self.executions.is_multiple_of(64)
-            && self.deadline.is_some_and(|end| std::time::Instant::now() >= end)
-        {
+        if self.deadline.is_some_and(|end| std::time::Instant::now() >= end) {
             return None;
         }
         if let Some((trace, from)) = self.round.clone() {
@@ -391,7 +392,7 @@ impl<R: Send> Strategy for Single<R> {
 /// Whether the same choices lead to the same operations: two executions are compared.
 pub(crate) struct Twice {
     left: u8,
-    first: Option<Vec<String>>,
+    first: Option<(Vec<String>, String)>,
     pub(crate) differs: Option<FailureKind>,
 }
 
@@ -415,7 +416,8 @@ impl Strategy for Twice {
         })
     }
 
-    fn done(&mut self, world: &World, _: Ended) {
+    fn done(&mut self, world: &World, ended: Ended) {
+        let end = ended.failure.map_or_else(|| "nothing fails".to_owned(), |failure| failure.class());
         let steps: Vec<String> = world
             .steps
             .iter()
@@ -424,8 +426,8 @@ impl Strategy for Twice {
                 format!("{} does {} at {}", world.name(step.task), what.trim_end(), step.op.at)
             })
             .collect();
-        let Some(first) = &self.first else {
-            self.first = Some(steps);
+        let Some((first, first_end)) = &self.first else {
+            self.first = Some((steps, end));
             return;
         };
         let at = first.iter().zip(&steps).position(|(a, b)| a != b);
@@ -438,6 +440,12 @@ impl Strategy for Twice {
                  system differ from run to run",
                 told(first),
                 told(&steps)
+            );
+            self.differs = Some(FailureKind::Nondeterministic { message });
+        } else if *first_end != end {
+            let message = format!(
+                "two executions of the same steps end in two ways, one so: {first_end}; the other so: {end}; what a static keeps from one execution \
+                 to the next differs, and so do time and addresses"
             );
             self.differs = Some(FailureKind::Nondeterministic { message });
         }

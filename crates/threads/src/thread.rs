@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use shuttle::thread::{AccessError, LocalKey};
 pub use std::thread::{Result, panicking};
+
+pub use crate::local::{AccessError, LocalKey};
 
 use crate::op::{Kind, Place, TaskId};
 use crate::run;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::failure::{Failure, FailureKind, Held, Waits};
 use crate::fair::{Fair, Tasks};
 use crate::hash::{HashKeyed, HashSet, mix, of_text};
+use crate::local::Locals;
 use crate::log::{Followed, Log, Logged};
 use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag, TaskId};
 use crate::recheck::Enumeration;
@@ -42,6 +43,9 @@ pub(crate) struct Task {
     timeouts: u32,
     /// Whether it woke up at a condition variable and has not taken the lock again.
     woke: bool,
+    /// The step in which it last began to wait at a condition variable.
+    waits_since: u32,
+    pub(crate) locals: Locals,
 }
 
 /// A shared object.
@@ -58,6 +62,8 @@ pub(crate) struct Resource {
     waiting: Tasks,
     signals: Vec<Tasks>,
     last_notify: Option<(u32, TaskId, Place)>,
+    /// The last task that took a signal.
+    last_woken: Option<TaskId>,
     /// Entries of a channel, arrivals at a barrier, permits.
     pub(crate) count: u32,
     pub(crate) capacity: u32,
@@ -82,6 +88,7 @@ impl Resource {
             waiting: Tasks::default(),
             signals: Vec::new(),
             last_notify: None,
+            last_woken: None,
             count: 0,
             capacity: u32::MAX,
             generation: 0,
@@ -306,6 +313,12 @@ pub(crate) struct World {
     pub(crate) heart: Option<Arc<Heart>>,
     /// A panic that is on its way up.
     pub(crate) panicked: Option<(String, String)>,
+    /// All panics so far, the last few of them: text and place. What is caught may be passed on later.
+    pub(crate) panics: Vec<(String, String)>,
+    /// What tasks have that came to no end: it is dropped when nothing runs.
+    pub(crate) orphans: Vec<Locals>,
+    /// What a task that changes nothing was seen to do.
+    seen: HashSet,
     /// The operations of the log that were followed, and what the resources of the test are called there.
     logged: usize,
     called: HashMap<ResourceId, String>,
@@ -382,6 +395,9 @@ impl World {
             yielded: 0,
             heart: None,
             panicked: None,
+            panics: Vec::new(),
+            orphans: Vec::new(),
+            seen: HashSet::default(),
             logged: 0,
             called: HashMap::new(),
             parted: None,
@@ -416,6 +432,7 @@ impl World {
         self.looks.clear();
         (self.ran, self.yielded) = (0, 0);
         self.panicked = None;
+        self.panics.clear();
         self.logged = 0;
         self.called.clear();
         self.parted = None;
@@ -461,6 +478,8 @@ impl World {
             late_yields: 0,
             timeouts: 0,
             woke: false,
+            waits_since: 0,
+            locals: Locals::default(),
         });
         self.live.push(id);
         id
@@ -688,20 +707,27 @@ impl World {
         if self.plan.log && self.steps.len() < MOST_STEPS_KEPT {
             let holds = task.holds.iter().map(|(id, _)| *id).collect();
             self.steps.push(Step { task: current, op, why: self.why.take(), holds });
-            if let Some(heart) = &self.heart {
-                let name = self.name(current);
-                if let Ok(mut last) = heart.last.lock() {
-                    *last = Some((name, op.kind, op.at));
-                }
-            }
+            self.tells_heart(current, op.kind, op.at);
         }
+        let half = self.limits.idle / 2;
         if op.kind.yields() {
             self.idle = 0;
-        } else {
+        } else if self.idle <= half {
+            self.seen.clear();
+            self.idle += 1;
+        } else if !self.seen.insert(mix(place, u128::from(op.on) + 1)) {
+            // Who looks at one thing after the other goes on; who comes back to what it did goes round.
             self.idle += 1;
         }
         self.hashed(current, hash);
         op
+    }
+
+    /// Lets another thread know who did what last.
+    fn tells_heart(&self, task: TaskId, kind: Kind, at: Place) {
+        if let Some(mut last) = self.heart.as_ref().and_then(|heart| heart.last.lock().ok()) {
+            *last = Some((self.name(task), kind, at));
+        }
     }
 
     /// The task that runs begins.
@@ -709,6 +735,9 @@ impl World {
         let current = self.current;
         let hash = mix(self.tasks[usize::from(current)].hash, 3);
         self.hashed(current, hash);
+        if self.plan.log {
+            self.tells_heart(current, Kind::Start, self.tasks[usize::from(current)].pending.at);
+        }
     }
 
     /// The task that runs is at its end.
@@ -1173,6 +1202,7 @@ impl World {
 
     pub(crate) fn waits_at(&mut self, id: ResourceId) {
         let task = self.current;
+        self.tasks[usize::from(task)].waits_since = self.ended.steps;
         self.of(id).waiting.insert(task);
     }
 
@@ -1183,6 +1213,7 @@ impl World {
         let signal = resource.signals.iter().position(|signal| signal.has(task));
         if let Some(at) = signal {
             resource.signals.remove(at);
+            resource.last_woken = Some(task);
         }
         resource.waiting.remove(task);
         resource.signals.iter_mut().for_each(|signal| signal.remove(task));
@@ -1269,6 +1300,13 @@ impl World {
                 by_at,
                 holds: held(task),
                 last_notify: notified.flatten(),
+                woke: resource
+                    .filter(|r| {
+                        r.last_notify
+                            .is_some_and(|(step, ..)| step >= self.tasks[usize::from(task)].waits_since)
+                    })
+                    .and_then(|r| r.last_woken)
+                    .map(|woken| self.name(woken)),
                 never_notified: resource
                     .is_some_and(|r| r.kind == ResourceKind::Condvar && r.last_notify.is_none()),
             }
@@ -1363,6 +1401,7 @@ impl World {
             self.ended.ignored = map.len().saturating_sub(self.followed);
         }
         self.ended.tasks = self.tasks.len();
+        self.orphans.extend(self.tasks.iter_mut().map(|task| std::mem::take(&mut task.locals)));
         std::mem::take(&mut self.ended)
     }
 }

@@ -101,7 +101,14 @@ impl<T> Shared<T> {
         }
         if self.capacity == Some(0) {
             let taken = |world: &mut crate::world::World, on| world.of(on).generation;
-            step_with(Kind::SendTaken, self.object(), at, taken, |world, on| world.writes(on));
+            let back = step_with(Kind::SendTaken, self.object(), at, taken, |world, on| {
+                world.writes(on);
+                // Nobody will take it any more.
+                self.with(|state| if state.receiver { None } else { state.queue.pop_front() })
+            });
+            if let Some(value) = back.flatten() {
+                return Err(SendError(value));
+            }
         }
         Ok(())
     }
@@ -114,7 +121,10 @@ pub struct Sender<T>(Arc<Shared<T>>);
 pub struct SyncSender<T>(Arc<Shared<T>>);
 
 /// The end of a channel that receives.
-pub struct Receiver<T>(Arc<Shared<T>>);
+pub struct Receiver<T>(Arc<Shared<T>>, OneThread);
+
+/// It may be given to another task, and not be used by two.
+type OneThread = std::marker::PhantomData<std::cell::Cell<()>>;
 
 fn shared<T>(capacity: Option<usize>, at: Place) -> Arc<Shared<T>> {
     let state = State { queue: VecDeque::new(), senders: 1, receiver: true };
@@ -128,7 +138,7 @@ fn shared<T>(capacity: Option<usize>, at: Place) -> Arc<Shared<T>> {
 #[must_use]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let shared = shared(None, Location::caller());
-    (Sender(Arc::clone(&shared)), Receiver(shared))
+    (Sender(Arc::clone(&shared)), Receiver(shared, OneThread::default()))
 }
 
 /// A channel that holds at most so many values; with 0, a send waits for its receive.
@@ -136,7 +146,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 #[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     let shared = shared(Some(bound), Location::caller());
-    (SyncSender(Arc::clone(&shared)), Receiver(shared))
+    (SyncSender(Arc::clone(&shared)), Receiver(shared, OneThread::default()))
 }
 
 impl<T> Sender<T> {
@@ -315,7 +325,9 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let rest = self.0.step(Kind::DropReceiver, self.0.tag.made, |state| {
             state.receiver = false;
-            std::mem::take(&mut state.queue)
+            // Who hands a value over and waits for that gets it back.
+            let waits = self.0.capacity == Some(0);
+            if waits { VecDeque::new() } else { std::mem::take(&mut state.queue) }
         });
         drop(rest);
     }

@@ -46,6 +46,9 @@ impl Drop for Ends<'_> {
         let ended = step(Kind::OnceEnd, Some((&self.once.tag, ResourceKind::Once)), self.at, |world, on| {
             self.once.state.store(state, Ordering::Relaxed);
             world.of(on).busy = false;
+            if let Some(holder) = world.of(on).holder.take() {
+                world.release(on, holder);
+            }
             world.writes(on);
         });
         if ended.is_none() {
@@ -70,7 +73,12 @@ impl Once {
             if state == DONE {
                 world.reads(on);
             } else {
-                world.of(on).busy = state == NEW || force;
+                if state == NEW || force {
+                    let me = world.current;
+                    world.of(on).busy = true;
+                    world.of(on).holder = Some(me);
+                    world.hold(on, at);
+                }
                 world.writes(on);
             }
             state

@@ -4,6 +4,7 @@
 
 mod bad_use;
 mod brute_force;
+mod claims;
 mod fairness;
 mod files;
 mod logs;
