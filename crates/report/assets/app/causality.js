@@ -19,10 +19,23 @@ export class Reach {
   }
 
   /** @param {Event} event */
-  has(event) {
-    if (event.place < 0) return this.loose.has(event.i);
-    const bound = this.bounds[event.actor];
-    return this.forward ? event.place >= bound : event.place < bound;
+  has(event) { return this.within(event.i, event.actor, event.place); }
+
+  /**
+   * @param {number} i
+   * @param {{ actor: Numbers, place: Numbers }} columns of all events
+   */
+  holds(i, { actor, place }) { return this.within(i, actor[i], place[i]); }
+
+  /**
+   * @param {number} i
+   * @param {number} actor
+   * @param {number} place
+   */
+  within(i, actor, place) {
+    if (place < 0) return this.loose.has(i);
+    const bound = this.bounds[actor];
+    return this.forward ? place >= bound : place < bound;
   }
 }
 

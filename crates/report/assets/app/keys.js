@@ -14,7 +14,10 @@ const KEYS = [
   ["/", "search; Enter for the next hit, Shift Enter for the one before, ↓ to their list"],
   ["l", "list of events; there ↓ ↑ move in order, Shift ↓ ↑ along an actor, ← → along a message, Enter chooses"],
   ["n", "next event that only this execution has"],
-  ["f", "hide, order and join actors; hide events"],
+  ["t", "counts of events by type, actor, message, with the time that messages take; of what is found or between two events too"],
+  ["w", "times instead of steps at the left, since the mark or the first"],
+  ["b, B", "write a note at the event, which goes with the link; list the notes"],
+  ["f", "hide, order, join and light up actors; hide events"],
   ["c, m", "longest chain of events to here; m marks where it is to begin"],
   ["y", "copy a link to the event"],
   ["1, 2, 3 …", "the first execution, the next, and behind the last two side by side"],
@@ -35,9 +38,10 @@ const SEARCHES = [
   ["NOT kind:send", "all but these"],
   ["\"two words\"", "with the space"],
   ["/Term\\(\\d+\\)/", "a regular expression; payload:/…/i in one field, whatever the case"],
-  ["is:pruned", "also is:kept, is:violation, is:outside, is:affected, is:only (not in the other execution)"],
+  ["is:pruned", "also is:kept, is:violation, is:outside, is:affected, is:only (not in the other execution), is:local (in no order with other actors)"],
   ["raft-*:Vote", "a type of events of actors with such a name"],
   ["a:Vote -> b:Vote", "events of which each happens before the next"],
+  ["a:Vote || b:Vote", "events of which neither happens before the other"],
 ];
 
 const searchHelp = () => [el("h2", {}, "Search"), el("table", {}, SEARCHES.map(([text, what]) => el("tr", {}, el("td", {}, el("code", {}, text)), el("td", {}, what))))];
@@ -60,7 +64,8 @@ export function listenToKeys(app) {
     "/": () => { search.focus(); search.select(); },
     l: () => app.list.focus(),
     ...Object.fromEntries(Array.from({ length: 9 }, (_, which) => [String(which + 1), () => app.view(which)])),
-    0: () => app.current.whole(), y: () => app.copyLink(), n: () => app.nextOnly(), f: () => app.filters.toggle(), m: () => app.mark(), c: () => app.chain(),
+    0: () => app.current.whole(), y: () => app.copyLink(), n: () => app.nextOnly(), f: () => app.filters.toggle(), t: () => app.tally?.toggle(), w: () => app.clocks(), B: () => app.listNotes(),
+    b: () => document.getElementById("note")?.focus(), m: () => app.mark(), c: () => app.chain(),
     "+": () => app.current.zoom(1.3), "=": () => app.current.zoom(1.3), "-": () => app.current.zoom(1 / 1.3),
     ArrowLeft: () => app.current.move(app.current.top, app.current.left - 80),
     ArrowRight: () => app.current.move(app.current.top, app.current.left + 80),

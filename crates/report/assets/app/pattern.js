@@ -7,6 +7,7 @@
 //     NOT kind:send       all but these
 //     raft-*:Vote         events of an actor by name, by type
 //     a:Vote -> b:Vote    events of which each happens before the next
+//     a:Vote || b:Vote    events of which neither happens before the other
 
 import { membersOf, plainOf, valueOf } from "./json.js";
 
@@ -15,7 +16,7 @@ import { membersOf, plainOf, valueOf } from "./json.js";
 
 /** @typedef {{ key: string | null, path: string[], text: string, regex: boolean, flags: string }} Test what one field, or any, has to hold */
 /** @typedef {{ not: boolean, tests: Test[] }} Term all of its tests hold, or, with `not`, not all */
-/** @typedef {{ patterns: Term[][], error: string | null }} Query events one after the other */
+/** @typedef {{ patterns: Term[][], apart: boolean, error: string | null }} Query events one after the other, or two that are concurrent */
 /** @typedef {"type" | "payload" | "from" | "to" | "fields" | "time" | "msg_id" | "source"} TextField */
 
 /** @type {readonly TextField[]} */
@@ -24,7 +25,7 @@ const TEXTS = ["type", "payload", "from", "to", "fields", "time", "msg_id", "sou
 const ANYWHERE = new Set(["actor", "kind", "id", "state", ...TEXTS.filter((name) => name !== "source")]);
 const KEYS = new Set(["source", "is", ...ANYWHERE]);
 /** What `is:` asks for. */
-export const MARKS = ["violation", "kept", "pruned", "outside", "affected", "only"];
+export const MARKS = ["violation", "kept", "pruned", "outside", "affected", "only", "local"];
 
 /**
  * @param {string} text
@@ -33,10 +34,12 @@ export const MARKS = ["violation", "kept", "pruned", "outside", "affected", "onl
  */
 export function queryOf(text, actors) {
   const patterns = /** @type {Term[][]} */ ([[]]);
-  let not = false, error = /** @type {string | null} */ (null);
+  let not = false, error = /** @type {string | null} */ (null), joint = "";
   for (const { quoted, token } of tokensOf(text)) {
-    if (token === "->" && !quoted) {
-      if (!patterns[patterns.length - 1].length) error = "an event is missing before ->";
+    if ((token === "->" || token === "||") && !quoted) {
+      if (!patterns[patterns.length - 1].length) error = `an event is missing before ${token}`;
+      if (joint === "||" || (joint && joint !== token)) error = error ?? "|| stands between two events";
+      joint = token;
       patterns.push([]);
     } else if (token === "NOT" && !quoted) not = true;
     else {
@@ -47,8 +50,8 @@ export function queryOf(text, actors) {
     }
   }
   if (not) error = error ?? "a word is missing behind NOT";
-  if (patterns.length > 1 && !patterns[patterns.length - 1].length) error = error ?? "an event is missing behind ->";
-  return { patterns, error };
+  if (patterns.length > 1 && !patterns[patterns.length - 1].length) error = error ?? `an event is missing behind ${joint}`;
+  return { patterns, apart: joint === "||", error };
 }
 
 /**
@@ -187,7 +190,8 @@ export function finder(terms, trace) {
 function testing(test, { columns, actors, kinds, changes, idOf, marked }) {
   const { key, path, text, regex } = test;
   if (key === "is") return (k) => marked(text, k);
-  if (text === "") return () => true;
+  // A member of any value is asked for where only its name stands there.
+  if (text === "" && !path.length) return () => true;
   const holds = holding(test);
   const has = (/** @type {string[]} */ of) => Uint8Array.from(of, (one) => Number(holds(one)));
   const wanted = (/** @type {string} */ name) => (key === null ? ANYWHERE.has(name) : key === name);
@@ -240,7 +244,8 @@ function changed(changes, path, holds) {
   };
   for (let k = 0; k < changes.event.length; k++) {
     const name = changes.texts[changes.variable[k]], value = changes.value[k];
-    if (path.length ? name === path[0] && value >= 0 && within(value) : holds(name) || (value >= 0 && within(value))) found.add(changes.event[k]);
+    const gone = value < 0 && path.length === 1 && holds("");
+    if (path.length ? name === path[0] && (gone || (value >= 0 && within(value))) : holds(name) || (value >= 0 && within(value))) found.add(changes.event[k]);
   }
   return found;
 }

@@ -58,6 +58,8 @@ pub(crate) enum Answer {
         from: u32,
         columns: Box<Columns>,
         crossing: Vec<[u32; 4]>,
+        /// How many steps there are before `from`.
+        steps: u32,
     },
     /// Actor, variable, value, event of the change, value before.
     State {
@@ -102,7 +104,8 @@ impl Served {
                     filling.push(s, e, &content);
                 }
                 let crossing = self.crossing.over(s, from, to);
-                Answer::Events { from, columns: Box::new(filling.finish(s)), crossing }
+                let steps = self.steps_before(from);
+                Answer::Events { from, columns: Box::new(filling.finish(s)), crossing, steps }
             }
             Ask::State { at } => Answer::State { state: self.timelines.at(at) },
             Ask::Past { of } if of < n => self.reach(of, false)?,
@@ -139,6 +142,13 @@ impl Served {
                 Answer::Overview { counts }
             }
         })
+    }
+
+    /// How many steps there are before an event.
+    fn steps_before(&self, e: u32) -> u32 {
+        let block = (e as usize / BLOCK).min(self.steps.len().saturating_sub(1));
+        let rest = (block * BLOCK) as u32..e;
+        self.steps.get(block).map_or(0, |before| before + rest.filter(|e| self.is_step(*e)).count() as u32)
     }
 
     /// The order index, which belongs to one question: what it has read stays in its own memory.
@@ -216,7 +226,7 @@ pub(crate) struct Crossing {
 }
 
 /// Events in a block.
-const BLOCK: usize = 1024;
+pub(crate) const BLOCK: usize = 1024;
 
 impl Crossing {
     pub(crate) fn new(s: &Skeleton) -> Crossing {

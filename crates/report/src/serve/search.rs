@@ -3,6 +3,7 @@
 use std::collections::BinaryHeap;
 
 use demi_lineage::export::{self, Content, Skeleton};
+use demi_schemas::Kind;
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
@@ -121,14 +122,16 @@ impl<'a> Prepared<'a> {
     fn new(served: &Served, test: &'a Test) -> Result<Prepared<'a>, ReportError> {
         let holding = Holding::of(test)?;
         let mut changing = FxHashSet::default();
-        if matches!(test.key, None | Some(Key::State)) && !test.text.is_empty() {
+        if matches!(test.key, None | Some(Key::State)) && !(test.text.is_empty() && test.path.is_empty()) {
             let inside = test.path.get(1..).unwrap_or_default();
             served.timelines.each(|event, name, value| {
                 let within = || {
                     value.and_then(|value| member(value, inside)).is_some_and(|value| holding.holds(&value))
                 };
+                // Of a name alone, what changes it to anything is asked for, and what ends it.
+                let gone = || value.is_none() && inside.is_empty() && holding.holds("");
                 let holds = match test.path.first() {
-                    Some(variable) => name == variable && within(),
+                    Some(variable) => name == variable && (gone() || within()),
                     None => holding.holds(name) || within(),
                 };
                 if holds {
@@ -149,10 +152,15 @@ impl<'a> Prepared<'a> {
                 "pruned" => !s.kept[i],
                 "outside" => content.external,
                 "affected" => content.reason.as_deref() == Some("affected"),
+                "local" => {
+                    let elsewhere = |other: u32| s.actor[other as usize] != s.actor[i];
+                    !matches!(s.kind[i], Kind::Send | Kind::Receive)
+                        && !s.causes(e).chain(s.effects(e)).any(|edge| elsewhere(edge.event))
+                }
                 _ => false,
             };
         }
-        if self.test.text.is_empty() || self.changing.contains(&e) {
+        if (self.test.text.is_empty() && self.test.path.is_empty()) || self.changing.contains(&e) {
             return true;
         }
         let wanted = |key: Key| self.test.key.map_or(key != Key::Source, |one| one == key);
