@@ -428,6 +428,8 @@ async def over_time(page, args):
             exact = lambda name: "id:/^" + re.sub(r"([.*+?^${}()|\[\]\\/])", r"\\\1", name) + "$/"
             check(await page.run(look % json.dumps(f"{exact(pair[2])} || {exact(pair[3])}")) == 2, "concurrent events are found")
         check(await page.run(look % json.dumps("is:local")) == await page.run("(() => { const t = demi.current.trace; let n = 0; for (let i = 0; i < t.n; i++) { const e = t.get(i); if (!['send', 'receive'].includes(e.kind) && ![...e.causes, ...e.effects].some((end) => end.actor !== e.actor)) n++; } return n; })()"), "local events are found")
+        spans = await page.run("(() => { const t = demi.current.trace; let n = 0; for (let i = 0; i < t.n; i++) { const e = t.get(i), before = e.place > 0 ? t.get(t.chain[e.actor][e.place - 1]) : null; if (e.time && before?.time) n++; } return n; })()")
+        check(await page.run(look % json.dumps("gap:>=0ms")) + await page.run(look % json.dumps("gap:<0ms")) == spans, "times are compared")
         await page.run("document.getElementById('search').value = ''; demi.search.run()")
         await page.key("f")
         local = "[...document.querySelectorAll('#filters .shown label')].find((l) => l.textContent === 'events of one actor alone')"

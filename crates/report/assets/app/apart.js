@@ -12,6 +12,9 @@ const MOST = 60_000_000;
 /** Most events in no log's order that are looked at: each is by itself. */
 const LOOSE = 300;
 
+/** @type {WeakMap<Ordered, [Int32Array[], Int32Array[]]>} what was found of an execution */
+const KNOWN = new WeakMap();
+
 /**
  * By event and actor: how many events of the actor happen before it (back), or the place of the first that happens after it. Events of one
  * actor that know the same of others share a row; what an event knows of its own actor is not in it.
@@ -50,7 +53,9 @@ function knowledge({ n, columns: { actor, place }, chain, edges }, forward) {
  */
 export function apartOf(trace, sorts) {
   const { n, columns: { actor, place }, chain } = trace;
-  const before = knowledge(trace, false), after = knowledge(trace, true);
+  let both = KNOWN.get(trace);
+  if (!both) KNOWN.set(trace, (both = [knowledge(trace, false), knowledge(trace, true)]));
+  const [before, after] = both;
   const found = /** @type {Map<number, number>} */ (new Map());
   const all = sorts.map((holds) => { const some = []; for (let i = 0; i < n; i++) if (holds(i)) some.push(i); return some; });
   const loose = all.map((some) => some.filter((i) => place[i] < 0).slice(0, LOOSE));

@@ -176,8 +176,9 @@ export class App {
    * @param {string | null} variable
    */
   follow(variable) {
+    const all = this.diagrams.map(({ trace }) => trace).filter(isLocal);
     for (const diagram of this.diagrams) {
-      diagram.track = variable !== null && isLocal(diagram.trace) ? new Track(diagram.trace, variable) : null;
+      diagram.track = variable !== null && isLocal(diagram.trace) ? new Track(diagram.trace, variable, all) : null;
       diagram.draw();
     }
     const { track } = this.current, box = $("track");

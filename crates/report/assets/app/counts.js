@@ -56,7 +56,7 @@ function namer(trace, by) {
 /**
  * Times of events in nanoseconds since the first that has one; NaN where there is none, or none that can be compared.
  *
- * @param {LocalTrace} trace
+ * @param {Pick<LocalTrace, "n" | "columns">} trace
  * @returns {{ at: Float64Array, unit: "ns" | "", some: boolean }}
  */
 export function timesOf(trace) {

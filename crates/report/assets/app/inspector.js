@@ -66,7 +66,7 @@ export class Inspector {
     if (event.from && event.kind !== "send") words.push(`from ${event.from}`);
     if (event.to && event.kind === "send") words.push(`to ${event.to}`);
     if (event.time) words.push(event.time);
-    const chips = [["chip", event.kind.replaceAll("_", " ")]];
+    const chips = event.kind === "violation" ? [] : [["chip", event.kind.replaceAll("_", " ")]];
     if (trace.violations.includes(event.i)) chips.push(["chip alarm", "violation"]);
     if (trace.deviations.includes(event.i)) chips.push(["chip past", "deviates from the default order"]);
     if (event.external) chips.push(["chip", "from outside"]);

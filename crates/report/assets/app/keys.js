@@ -36,6 +36,7 @@ const SEARCHES = [
   ["type:Vote", "in one field: type, actor, kind, payload, from, to, id, time, fields, state, msg_id, source"],
   ["state.role:leader", "a variable that becomes that; fields.term:3 a member of the content"],
   ["NOT kind:send", "all but these"],
+  ["fields.term:>3", "a number above another, also >=, <, <=; took:>100ms a message that was that long under way, gap:>1s so long after the event before of its actor, time:>2024-05-01T10:00:00Z"],
   ["\"two words\"", "with the space"],
   ["/Term\\(\\d+\\)/", "a regular expression; payload:/…/i in one field, whatever the case"],
   ["is:pruned", "also is:kept, is:violation, is:outside, is:affected, is:only (not in the other execution), is:local (in no order with other actors)"],

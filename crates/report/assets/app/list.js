@@ -201,7 +201,7 @@ export class EventList {
    */
   words(event) {
     const more = this.detail(event);
-    return more ? `${sentenceOf(event)} · ${more}` : sentenceOf(event);
+    return more ? `${more} · ${sentenceOf(event)}` : sentenceOf(event);
   }
 
   /** @param {number} k */

@@ -5,16 +5,18 @@
 //     "two words"         with a space
 //     /Term\(\d+\)/i      a regular expression, also behind a field: payload:/…/
 //     NOT kind:send       all but these
+//     fields.term:>3      a number above another; took:>100ms a message that was that long under way; gap:>1s, time:<=…
 //     raft-*:Vote         events of an actor by name, by type
 //     a:Vote -> b:Vote    events of which each happens before the next
 //     a:Vote || b:Vote    events of which neither happens before the other
 
+import { momentOf, nanoseconds } from "./clock.js";
 import { membersOf, plainOf, valueOf } from "./json.js";
 
 /** @import { Edges } from "./edges.js" */
 /** @import { ChangeData, ColumnData, Numbers } from "./types.js" */
 
-/** @typedef {{ key: string | null, path: string[], text: string, regex: boolean, flags: string }} Test what one field, or any, has to hold */
+/** @typedef {{ key: string | null, path: string[], text: string, regex: boolean, flags: string, compare?: string }} Test what one field, or any, has to hold; with `compare` it is above or below a number */
 /** @typedef {{ not: boolean, tests: Test[] }} Term all of its tests hold, or, with `not`, not all */
 /** @typedef {{ patterns: Term[][], apart: boolean, error: string | null }} Query events one after the other, or two that are concurrent */
 /** @typedef {"type" | "payload" | "from" | "to" | "fields" | "time" | "msg_id" | "source"} TextField */
@@ -23,7 +25,9 @@ import { membersOf, plainOf, valueOf } from "./json.js";
 const TEXTS = ["type", "payload", "from", "to", "fields", "time", "msg_id", "source"];
 /** Fields that a word without one is looked for in: all but the file, which is the same for a whole log. */
 const ANYWHERE = new Set(["actor", "kind", "id", "state", ...TEXTS.filter((name) => name !== "source")]);
-const KEYS = new Set(["source", "is", ...ANYWHERE]);
+const KEYS = new Set(["source", "is", "took", "gap", ...ANYWHERE]);
+/** Times between events: since the send of a message, since the event before of the actor. */
+export const SPANS = ["took", "gap"];
 /** What `is:` asks for. */
 export const MARKS = ["violation", "kept", "pruned", "outside", "affected", "only", "local"];
 
@@ -126,6 +130,9 @@ export const nameOf = (name) => `^${name.replace(/[.+?^${}()|[\]\\/]/g, "\\$&").
 function testOf(key, path, text, quoted) {
   if (quoted) text = text.replace(/^"|"$/g, "");
   const regex = quoted ? null : /^\/(.+)\/([imsu]*)$/s.exec(text);
+  const compare = quoted || key === null || key === "is" ? null : /^(>=|<=|>|<)(.+)$/.exec(text);
+  if (compare && !Number.isNaN(boundOf(key, compare[2]))) return { tests: [{ key, path, text: compare[2], regex: false, flags: "", compare: compare[1] }], problem: null };
+  if (key !== null && SPANS.includes(key)) return { tests: [], problem: `${key}: takes a time, as in ${key}:>100ms` };
   if (key === "is" && !MARKS.includes(text)) return { tests: [], problem: `is: takes one of ${MARKS.join(", ")}` };
   if (!regex) return { tests: [{ key, path, text: text.toLowerCase(), regex: false, flags: "" }], problem: null };
   const [, source, flags] = regex;
@@ -138,10 +145,29 @@ function testOf(key, path, text, quoted) {
 }
 
 /**
+ * What a comparison is with, as a number; NaN where it is none.
+ *
+ * @param {string | null} key
+ * @param {string} text
+ */
+function boundOf(key, text) {
+  if (key !== null && SPANS.includes(key)) return nanoseconds(text);
+  if (key !== "time") return text.trim() === "" ? NaN : Number(text);
+  return Number(momentOf(text)?.at ?? NaN);
+}
+
+/** @type {Record<string, (a: number, b: number) => boolean>} */
+const COMPARE = { ">": (a, b) => a > b, ">=": (a, b) => a >= b, "<": (a, b) => a < b, "<=": (a, b) => a <= b };
+
+/**
  * @param {Test} test
  * @returns {(text: string) => boolean}
  */
-function holding({ text, regex, flags }) {
+function holding({ key, text, regex, flags, compare }) {
+  if (compare) {
+    const bound = boundOf(key, text), holds = COMPARE[compare];
+    return (one) => holds(boundOf(key, one), bound);
+  }
   if (!regex) return (one) => one.toLowerCase().includes(text);
   const expression = new RegExp(text, flags);
   return (one) => expression.test(one);
@@ -165,7 +191,7 @@ export function memberOf(text, path) {
   return plainOf(value) ?? JSON.stringify(value);
 }
 
-/** @typedef {{ columns: Pick<ColumnData, "texts" | "actor" | "kind" | "flags" | TextField>, actors: string[], kinds: string[], changes: ChangeData, idOf: (k: number) => string, marked: (mark: string, k: number) => boolean }} Searched an execution */
+/** @typedef {{ columns: Pick<ColumnData, "texts" | "actor" | "kind" | "flags" | TextField>, actors: string[], kinds: string[], changes: ChangeData, idOf: (k: number) => string, span: (key: string, k: number) => number, marked: (mark: string, k: number) => boolean }} Searched an execution */
 
 /**
  * Says of an event whether all the terms hold. Each text is looked at once, however many events have it.
@@ -187,9 +213,13 @@ export function finder(terms, trace) {
  * @param {Searched} trace
  * @returns {(k: number) => boolean}
  */
-function testing(test, { columns, actors, kinds, changes, idOf, marked }) {
-  const { key, path, text, regex } = test;
+function testing(test, { columns, actors, kinds, changes, idOf, span, marked }) {
+  const { key, path, text, regex, compare } = test;
   if (key === "is") return (k) => marked(text, k);
+  if (key !== null && compare && SPANS.includes(key)) {
+    const bound = boundOf(key, text), holds = COMPARE[compare];
+    return (k) => holds(span(key, k), bound);
+  }
   // A member of any value is asked for where only its name stands there.
   if (text === "" && !path.length) return () => true;
   const holds = holding(test);

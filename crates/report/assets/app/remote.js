@@ -2,7 +2,7 @@
 
 import { Reach, Stretches } from "./causality.js";
 import { Edges } from "./edges.js";
-import { nameOf } from "./pattern.js";
+import { SPANS, nameOf } from "./pattern.js";
 import { Trace, WITHIN, eventOf, placeOf } from "./trace.js";
 
 /** @import { Query } from "./pattern.js" */
@@ -190,6 +190,7 @@ export class RemoteTrace extends Trace {
    * @returns {Promise<Found>}
    */
   async search({ patterns, apart }, after) {
+    if (patterns.flat().some((term) => term.tests.some(({ key, compare }) => compare && (key === "time" || SPANS.includes(key ?? ""))))) throw new Error("times are compared on a page in one file; a served page has not all events");
     if (apart) throw new Error("concurrent events are found on a page in one file; a served page has not all events");
     const { events, total, matches } = await ask({ ask: "search", patterns, after: after < 0 ? null : after });
     if (patterns.length < 2) return { events, total };

@@ -115,7 +115,7 @@ export class Search {
     try {
       if (!isEmpty(query) && !query.error) await hits.more();
     } catch (error) {
-      if (!query.apart && !query.patterns.flat().some((term) => term.tests.some((test) => test.regex))) {
+      if (!query.apart && !query.patterns.flat().some((term) => term.tests.some((test) => test.regex || test.compare))) {
         this.fail(error);
         return;
       }

@@ -1,7 +1,7 @@
 // The panel in which events are counted: those shown, found, in sight, or in a stretch of the order.
 
 import { duration } from "./clock.js";
-import { BY, groupsOf, quantile, timesOf } from "./counts.js";
+import { BY, groupsOf, quantile } from "./counts.js";
 import { $, el, put } from "./dom.js";
 import { named } from "./inspector.js";
 import { number, plural } from "./text.js";
@@ -9,7 +9,6 @@ import { isLocal } from "./trace.js";
 
 /** @import { Group } from "./counts.js" */
 /** @import { Diagram } from "./diagram.js" */
-/** @import { LocalTrace } from "./trace.js" */
 /** @import { Child, Go } from "./types.js" */
 
 /** Most groups that are listed. */
@@ -33,8 +32,6 @@ export class Tally {
     this.timer = 0;
     /** The head of the column that the rows are sorted by, and whether the largest comes first. */
     this.sorted = { head: "events", down: true };
-    /** @type {WeakMap<LocalTrace, ReturnType<typeof timesOf>>} */
-    this.times = new WeakMap();
     const choice = (/** @type {string} */ label, /** @type {readonly string[]} */ all) => el("select", { "aria-label": label, onchange: () => this.show() }, all.map((one) => el("option", { value: one }, one)));
     this.where = choice("Which events", WHERE);
     this.by = choice("By what", BY);
@@ -92,9 +89,7 @@ export class Tally {
       put(this.table);
       return;
     }
-    let times = this.times.get(trace);
-    if (!times) this.times.set(trace, (times = timesOf(trace)));
-    const by = this.member.value.trim() || this.by.value, groups = groupsOf(trace, counted, by, times.some ? times.at : null);
+    const { times } = trace, by = this.member.value.trim() || this.by.value, groups = groupsOf(trace, counted, by, times.some ? times.at : null);
     const all = groups.reduce((sum, group) => sum + group.count, 0), timed = groups.some((group) => group.waits.length > 0), unit = times.unit;
     const took = (/** @type {number} */ share) => (/** @type {Group} */ { waits }) => (waits.length ? quantile(waits, share) : -Infinity);
     const span = (/** @type {number} */ value) => (value === -Infinity ? "" : unit === "ns" ? duration(BigInt(Math.round(value))) : number(value));

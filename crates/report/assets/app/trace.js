@@ -2,6 +2,7 @@
 
 import { apartOf } from "./apart.js";
 import { firstOf, longestOf, reachOf } from "./causality.js";
+import { timesOf } from "./counts.js";
 import { Edges } from "./edges.js";
 import { chainsOf, finder } from "./pattern.js";
 import { natural, number, plural } from "./text.js";
@@ -118,6 +119,8 @@ export class LocalTrace extends Trace {
     }
     /** @type {Uint8Array | null} */
     this.apart = null;
+    /** @type {ReturnType<typeof timesOf> | null} */
+    this.clock = null;
     this.changes = data.changes;
     this.spans = spansOf(data.changes);
     /** @type {Map<number, string[]>} */
@@ -277,6 +280,27 @@ export class LocalTrace extends Trace {
     return apart;
   }
 
+  /** By event its time in nanoseconds since the first that has one. */
+  get times() { return (this.clock = this.clock ?? timesOf(this)); }
+
+  /**
+   * How long it is from the send of a message to an event (`took`), or from the event before it of its actor (`gap`); NaN where that is
+   * not known.
+   *
+   * @param {string} key
+   * @param {number} i
+   */
+  span(key, i) {
+    const { at } = this.times, { actor, place } = this.columns;
+    if (key === "gap") return place[i] > 0 ? at[i] - at[this.chain[actor[i]][place[i] - 1]] : NaN;
+    let longest = NaN;
+    this.edges.each(i, false, (cause, edge) => {
+      const wait = at[i] - at[cause];
+      if (actor[cause] !== actor[i] && this.edges.isMessage(edge) && !(wait <= longest)) longest = wait;
+    });
+    return longest;
+  }
+
   /**
    * What patterns of events are looked for in.
    *
@@ -292,7 +316,7 @@ export class LocalTrace extends Trace {
       outside: (k) => (flags[k] & EXTERNAL) !== 0, affected: (k) => (flags[k] & AFFECTED) !== 0, only: (k) => this.only(k),
       local: (k) => this.alone[k] === 1,
     };
-    return finder(terms, { columns: this.columns, actors: this.actors, kinds: this.page.kinds, changes: this.changes, idOf, marked: (mark, k) => marks[mark](k) });
+    return finder(terms, { columns: this.columns, actors: this.actors, kinds: this.page.kinds, changes: this.changes, idOf, span: (key, k) => this.span(key, k), marked: (mark, k) => marks[mark](k) });
   }
 
   /**

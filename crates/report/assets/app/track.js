@@ -14,14 +14,15 @@ export class Track {
   /**
    * @param {LocalTrace} trace
    * @param {string} variable
+   * @param {LocalTrace[]} [all] executions in which a value has the same colour
    */
-  constructor(trace, variable) {
+  constructor(trace, variable, all = [trace]) {
     this.variable = variable;
     this.n = trace.n;
     /** @type {Map<number, { events: number[], values: (string | null)[] }>} by actor */
     this.spans = new Map(trace.spans.filter((span) => span.variable === variable).map((span) => [span.actor, span]));
     const counts = /** @type {Map<string, number>} */ (new Map());
-    for (const { values } of this.spans.values()) for (const value of values) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+    for (const { values } of all.flatMap(({ spans }) => spans.filter((span) => span.variable === variable))) for (const value of values) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
     /** @type {string[]} by how often a variable becomes it */
     this.values = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([value]) => value);
     const numbers = this.values.map(numberOf);

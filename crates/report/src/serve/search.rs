@@ -33,6 +33,33 @@ pub(crate) struct Test {
     regex: bool,
     #[serde(default)]
     flags: String,
+    /// Whether the text is a number that what is found is above or below.
+    #[serde(default)]
+    compare: Option<Compare>,
+}
+
+/// How a number is compared with another.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+enum Compare {
+    #[serde(rename = ">")]
+    Above,
+    #[serde(rename = ">=")]
+    From,
+    #[serde(rename = "<")]
+    Below,
+    #[serde(rename = "<=")]
+    UpTo,
+}
+
+impl Compare {
+    fn holds(self, number: f64, bound: f64) -> bool {
+        match self {
+            Compare::Above => number > bound,
+            Compare::From => number >= bound,
+            Compare::Below => number < bound,
+            Compare::UpTo => number <= bound,
+        }
+    }
 }
 
 /// A field that a search can name.
@@ -67,10 +94,16 @@ pub(crate) struct Term {
 enum Holding {
     Part(String),
     Regex(Regex),
+    Number(Compare, f64),
 }
 
 impl Holding {
     fn of(test: &Test) -> Result<Holding, ReportError> {
+        if let Some(compare) = test.compare {
+            let bound = test.text.trim().parse();
+            let bound = bound.map_err(|_| ReportError::Pattern(format!("{} is no number", test.text)))?;
+            return Ok(Holding::Number(compare, bound));
+        }
         if !test.regex {
             return Ok(Holding::Part(test.text.to_lowercase()));
         }
@@ -87,6 +120,9 @@ impl Holding {
         match self {
             Holding::Part(part) => text.to_lowercase().contains(part),
             Holding::Regex(regex) => regex.is_match(text),
+            Holding::Number(compare, bound) => {
+                text.trim().parse().is_ok_and(|number| compare.holds(number, *bound))
+            }
         }
     }
 }

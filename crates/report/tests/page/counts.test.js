@@ -51,6 +51,21 @@ test("events are counted by what they are, and a search finds each group", async
   assert.equal(whole("type", "a/b.c"), "type:/^a\\/b\\.c$/");
 });
 
+test("numbers and times are compared", async () => {
+  const at = (ms) => new Date(Date.UTC(2024, 4, 1, 10) + ms).toISOString();
+  const events = [
+    { actor: "a", kind: "send", time: at(0), fields: '{"term":9}' }, { actor: "b", kind: "receive", time: at(40), fields: '{"term":10}' },
+    { actor: "b", kind: "receive", time: at(2000), fields: '{"term":"ten"}' }, { actor: "a", kind: "start" },
+  ];
+  const trace = new LocalTrace(...sample(events, [[0, 1], [0, 2]]));
+  for (const [text, expected] of [
+    ["fields.term:>9", [1]], ["fields.term:>=9", [0, 1]], ["fields.term:<10", [0]], ["fields.term:<=1e1", [0, 1]], ["NOT fields.term:>0", [2, 3]],
+    ["took:>40ms", [2]], ["took:>=40ms", [1, 2]], ["took:<0.1s", [1]], ["gap:>1s", [2]], ["time:>2024-05-01T10:00:00.040Z", [2]], ["time:<=2024-05-01T10:00:00.040Z", [0, 1]],
+    ["type:>x", []], ["took:>1ms -> took:>1s", [2]],
+  ]) assert.deepEqual(await found(trace, text), expected, text);
+  for (const text of ["took:>soon", "gap:", "took:100ms"]) assert.match(queryOf(text, []).error ?? "", /takes a time/, text);
+});
+
 test("times in a unit that nobody told are not mixed with others", () => {
   const trace = new LocalTrace(...sample([{ actor: "a", time: "17" }, { actor: "a", time: "2024-05-01T10:00:00Z" }, { actor: "a", time: "20" }]));
   const { at, unit, some } = timesOf(trace);
