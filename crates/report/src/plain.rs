@@ -45,14 +45,8 @@ pub(crate) fn listed(page: &Page) -> String {
 
 /// Whether a walk through the schedule stops at an event; the page's script says the same.
 fn is_step(page: &Page, columns: &Columns, k: usize) -> bool {
-    let within = [
-        Kind::Send,
-        Kind::TimerSet,
-        Kind::TimerCancel,
-        Kind::State,
-        Kind::BlockBegin,
-        Kind::BlockEnd,
-    ];
+    let within =
+        [Kind::Send, Kind::TimerSet, Kind::TimerCancel, Kind::State, Kind::BlockBegin, Kind::BlockEnd];
     let name = columns.kind.get(k).and_then(|code| page.kinds.get(usize::from(*code)));
     name.is_some_and(|name| within.iter().all(|kind| kind.as_str() != *name))
 }

@@ -147,7 +147,7 @@ export class App {
   listNotes() {
     const { notes } = this.current, events = [...notes.keys()].sort((a, b) => a - b);
     if (!events.length) {
-      this.say("There is no note: b writes one at the chosen event.");
+      this.say("There is no note in this execution.");
       return;
     }
     this.search.listed(this.current, "Notes", events, (event) => notes.get(event.i) ?? "");
@@ -164,7 +164,7 @@ export class App {
     const { trace } = diagram;
     try {
       const events = await trace.changesOf(actor, variable), local = isLocal(trace);
-      const value = (/** @type {Event} */ event) => (local ? trace.state(event.i).filter((row) => row.actor === actor && row.variable === variable).map((row) => row.value ?? "gone").join() : "");
+      const value = (/** @type {Event} */ event) => (local ? trace.state(event.i).filter((row) => row.actor === actor && row.variable === variable).map((row) => (row.value === null ? "is gone" : `= ${row.value}`)).join() : "");
       this.search.listed(diagram, `${variable} of ${trace.actors[actor]}`, events, value);
       if (local) this.follow(variable);
     } catch (error) { this.fail(error); }
@@ -390,7 +390,7 @@ export class App {
     if (current.selected === null) return;
     current.marked = current.marked === current.selected ? null : current.selected;
     const event = current.marked === null ? null : current.trace.get(current.marked);
-    this.say(event ? `Marked ${event.id}: c shows the longest chain between it and the chosen event.` : "The mark is gone.");
+    this.say(event ? `Marked ${event.id}: the longest chain is now that between it and the chosen event.` : "The mark is gone.");
     current.draw();
     this.select(current, current.selected);
   }

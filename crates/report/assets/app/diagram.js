@@ -41,6 +41,7 @@ export class Diagram {
     this.found = /** @type {Set<number>} */ (new Set());
     /** Events one after the other that are shown as a path, while one of them is chosen. */
     this.path = /** @type {number[]} */ ([]);
+    this.apart = false;
     /** @type {Diagram | undefined} that of the other execution */
     this.other = undefined;
     /** @type {(i: number) => number | null} the event of the other execution that is alike */
@@ -226,9 +227,10 @@ export class Diagram {
    * Shows events one after the other as a path.
    *
    * @param {number[]} path in order
+   * @param {boolean} [apart] whether they are concurrent
    */
-  follow(path) {
-    this.path = path;
+  follow(path, apart = false) {
+    [this.path, this.apart] = [path, apart];
     this.draw();
   }
 
@@ -290,6 +292,7 @@ export class Diagram {
    */
   trail(ctx) {
     const { way } = this;
+    ctx.setLineDash(this.apart ? [2, 5] : []);
     for (let k = 1; k < way.length; k++) {
       const [from, to] = [way[k - 1], way[k]], a = this.trace.actorOf(from), b = this.trace.actorOf(to);
       if (a === null || b === null || !this.view.has(from, a) || !this.view.has(to, b) || Math.max(this.y(from), this.y(to)) < 0 || Math.min(this.y(from), this.y(to)) > this.height + 60) continue;
@@ -301,6 +304,7 @@ export class Diagram {
       ctx.lineTo(this.x(b), this.y(to));
       ctx.stroke();
     }
+    ctx.setLineDash([]);
     ctx.globalAlpha = 1;
   }
 
@@ -441,11 +445,13 @@ export class Diagram {
       ctx.moveTo(this.width, y - 6); ctx.lineTo(this.width - 8, y); ctx.lineTo(this.width, y + 6);
       ctx.closePath();
       ctx.fill();
-      if (this.row < 13) continue;
+      // The event itself stays in sight.
+      const actor = this.trace.actorOf(i), room = Math.min(this.width * 0.4, this.width - 30 - (actor === null ? 0 : this.x(actor)));
+      if (this.row < 13 || room < 40) continue;
       ctx.font = "600 11.5px system-ui, sans-serif";
       ctx.textBaseline = "middle";
       ctx.textAlign = "right";
-      const shown = fittedHead(ctx, text, this.width * 0.4), ground = i === this.selected ? theme.colors.band : theme.colors.card, wide = ctx.measureText(shown).width;
+      const shown = fittedHead(ctx, text, room), ground = i === this.selected ? theme.colors.band : theme.colors.card, wide = ctx.measureText(shown).width;
       ctx.fillStyle = ground;
       ctx.fillRect(this.width - 18 - wide, y - 9, wide + 8, 18);
       label(ctx, shown, this.width - 12, y, theme.colors.future, ground);

@@ -145,7 +145,7 @@ function differenceSheet(page, traces, go) {
   if (!page.differences.length) return null;
   const [a, b] = page.traces.map((trace) => trace.name);
   const link = (/** @type {number} */ i, /** @type {number} */ which) => (i < 0 ? "has no further event" : el("button", { type: "button", class: "link", onclick: () => go(i, which) }, named(traces[which], i)));
-  return sheet("Where they first differ", el("p", {}, "By actor the first event that is not alike: another kind, end, type or content. The earliest comes first; n goes to the next event that only one has."),
+  return sheet("Where they first differ", el("p", {}, "By actor the first event that is not alike: another kind, end, type or content. The earliest comes first.", el("span", { class: "keyed" }, " n goes to the next event that only one has.")),
     table(["actor", `in ${a}`, `in ${b}`], page.differences.map(({ actor, first, second }) => [actor, link(first, 0), link(second, 1)])));
 }
 

@@ -144,6 +144,8 @@ function testOf(key, path, text, quoted) {
   return { tests: [{ key, path, text: source, regex: true, flags }], problem: null };
 }
 
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
 /**
  * What a comparison is with, as a number; NaN where it is none.
  *
@@ -152,7 +154,7 @@ function testOf(key, path, text, quoted) {
  */
 function boundOf(key, text) {
   if (key !== null && SPANS.includes(key)) return nanoseconds(text);
-  if (key !== "time") return text.trim() === "" ? NaN : Number(text);
+  if (key !== "time") return DECIMAL.test(text.trim()) ? Number(text) : NaN;
   return Number(momentOf(text)?.at ?? NaN);
 }
 

@@ -186,7 +186,7 @@ export class Search {
     this.at = k;
     this.list.activate(k, false);
     this.report();
-    if (this.hits.match) this.diagram.follow(this.hits.match(i));
+    if (this.hits.match) this.diagram.follow(this.hits.match(i), this.hits.query.apart);
     this.go(this.diagram, i);
   }
 

@@ -84,7 +84,7 @@ export class Tally {
   show() {
     const diagram = this.current(), { trace } = diagram, counted = this.counted(diagram);
     if (!isLocal(trace) || !counted) {
-      const why = !isLocal(trace) ? "A served page has not all events: demi-lineage query EXECUTION --sql \"SELECT type, count(*) FROM events GROUP BY type\" counts them." : this.where.value.startsWith("between") ? "Mark an event (m) and choose another." : "Choose an event.";
+      const why = !isLocal(trace) ? "A served page has not all events: demi-lineage query EXECUTION --sql \"SELECT type, count(*) FROM events GROUP BY type\" counts them." : this.where.value.startsWith("between") ? "Mark an event and choose another." : "Choose an event.";
       put(this.status, why);
       put(this.table);
       return;

@@ -90,6 +90,12 @@ pub(crate) struct Term {
     tests: Vec<Test>,
 }
 
+/// A decimal number; names such as `inf` are none.
+fn number(text: &str) -> Option<f64> {
+    let digits = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
+    text.trim().parse().ok().filter(|_| text.trim().chars().all(digits))
+}
+
 /// Whether a text holds what is looked for.
 enum Holding {
     Part(String),
@@ -100,9 +106,8 @@ enum Holding {
 impl Holding {
     fn of(test: &Test) -> Result<Holding, ReportError> {
         if let Some(compare) = test.compare {
-            let bound = test.text.trim().parse();
-            let bound = bound.map_err(|_| ReportError::Pattern(format!("{} is no number", test.text)))?;
-            return Ok(Holding::Number(compare, bound));
+            let none = || ReportError::Pattern(format!("{} is no number", test.text));
+            return Ok(Holding::Number(compare, number(&test.text).ok_or_else(none)?));
         }
         if !test.regex {
             return Ok(Holding::Part(test.text.to_lowercase()));
@@ -121,7 +126,7 @@ impl Holding {
             Holding::Part(part) => text.to_lowercase().contains(part),
             Holding::Regex(regex) => regex.is_match(text),
             Holding::Number(compare, bound) => {
-                text.trim().parse().is_ok_and(|number| compare.holds(number, *bound))
+                number(text).is_some_and(|number| compare.holds(number, *bound))
             }
         }
     }

@@ -37,7 +37,7 @@ function windows(trace, edges, n, sizes) {
 async function searches(local, remote) {
   const types = local.types().slice(0, 2).map((type) => JSON.stringify(type)), [a, b] = [types[0], types[types.length - 1]];
   const actor = local.actors[0];
-  const queries = ["1", "kind:send", "NOT kind:send", "/^[a-z]/", "is:kept", "is:pruned", "is:violation", "state:1", "id:/[02468]$/", `"${actor}"`, "fields.term:1", "msg_id:1", "time:0", "source:s"];
+  const queries = ["1", "kind:send", "NOT kind:send", "/^[a-z]/", "is:kept", "is:pruned", "is:violation", "state:1", "id:/[02468]$/", `"${actor}"`, "fields.term:1", "msg_id:1", "time:0", "source:s", "is:local", "fields.term:", "fields.term:>1", "state.role:", "state.n:", "state.n:<=3", "msg_id:>=10", "NOT msg_id:<10", "payload:>1e1"];
   if (a) queries.push(`type:${a}`, `type:${a} -> type:${b}`, `kind:send type:${a} -> kind:receive -> NOT kind:send`, `${actor.replaceAll("/", "*")}: -> kind:receive`);
   for (const text of queries) {
     const query = queryOf(text, local.actors), [here, there] = [await local.search(query, -1), await remote.search(query, -1)];
@@ -79,6 +79,7 @@ async function compare({ data, past, served }) {
       }
     }
     const event = local.get(i), mate = mateOf(event);
+    if (remote) check(local.stepOf(i) === remote.stepOf(i) && local.idOf(i) === remote.idOf(i), `the step of ${event.id}`);
     check((mate === null) === (event.causes.length + event.effects.length === 0), `the other end of ${event.id}`);
   }
   return data.traces[0].columns.seq.map((_, i) => local.get(i).id);
