@@ -379,6 +379,14 @@ async def counted(page, args):
     check(timed == await page.run("demi.current.gutter === 92"), "times stand at the left")
     if timed:
         await page.picture(args.pictures, "times")
+        if not await page.run("demi.page.served"):
+            last = await page.run("(() => { const t = demi.current.trace; for (let i = t.n - 1; i >= 0; i--) if (t.get(i).time && t.get(i).causes.length) return i; return null; })()")
+            if last is not None:
+                await page.run(f"demi.select(demi.current, {last})")
+                await page.key("p")
+                await page.until(f"document.querySelector('#results h2').textContent.startsWith('Critical path') && demi.current.way.at(-1) === {last}", "p shows the critical path")
+                check(await page.run("demi.current.way.every((i) => demi.current.past.has(demi.current.trace.get(i)))"), "all of the critical path happens before the event")
+                await page.picture(args.pictures, "critical")
         await legible(page, "with times")
         await page.key("w")
         await page.until("demi.current.since === null", "w tells steps again")

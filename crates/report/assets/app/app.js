@@ -1,5 +1,7 @@
 // The parts of the page put together: what is chosen, what is shown, and what buttons do.
 
+import { waitedFor } from "./causality.js";
+import { duration } from "./clock.js";
 import { Diagram, titleOf } from "./diagram.js";
 import { $, el, put } from "./dom.js";
 import { mateOf } from "./edges.js";
@@ -33,7 +35,7 @@ export class App {
     /** The one that stands beside the first, where there are several. */
     this.second = this.diagrams[Math.min(1, this.diagrams.length - 1)];
     this.current = this.second;
-    this.inspector = new Inspector((diagram, i) => this.select(diagram, i), (button) => this.copyLink(button), { mark: () => this.mark(), chain: () => this.chain() },
+    this.inspector = new Inspector((diagram, i) => this.select(diagram, i), (button) => this.copyLink(button), { mark: () => this.mark(), chain: () => this.chain(), critical: () => this.critical() },
       { note: (diagram, i, text) => this.note(diagram, i, text), history: (diagram, actor, variable) => this.history(diagram, actor, variable) });
     this.search = new Search(() => this.current, (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
     /** @type {import("./view.js").View | null} what the list has the rows of */
@@ -416,6 +418,28 @@ export class App {
       this.search.listed(current, `Longest chain: ${plural(chain.length, "event")}, ${plural(between, "step")} between logs`, chain);
       current.draw();
     } catch (error) { this.fail(error); }
+  }
+
+  /** Shows what the chosen event waited for, from the marked event or from a beginning, and where the time went. */
+  critical() {
+    const { current } = this, { selected, marked, trace } = current;
+    if (selected === null) return;
+    if (!isLocal(trace) || !trace.times.some) {
+      this.say(isLocal(trace) ? "The events have no times." : "A critical path is found on a page in one file; a served page has not all events.");
+      return;
+    }
+    const { times: { at, unit } } = trace, [from, to] = marked === null || marked === selected ? [null, selected] : [Math.min(marked, selected), Math.max(marked, selected)];
+    const path = waitedFor(trace, from, to, at);
+    if (!path.length) {
+      this.say("The marked event and the chosen one are concurrent.");
+      return;
+    }
+    const told = (/** @type {number} */ span) => (Number.isNaN(span) ? "time unknown" : unit === "ns" ? duration(BigInt(Math.round(span))) : number(span));
+    const spans = new Map(path.slice(1).map((i, k) => [i, at[i] - at[path[k]]]));
+    const { actor } = trace.columns, sum = (/** @type {boolean} */ across) => path.slice(1).reduce((all, i, k) => all + ((actor[i] !== actor[path[k]]) === across ? spans.get(i) || 0 : 0), 0);
+    current.follow(path);
+    this.search.listed(current, `Critical path: ${told(at[to] - at[path[0]])}, ${told(sum(false))} within actors, ${told(sum(true))} between them`, path, (event) => (spans.has(event.i) ? `+${told(spans.get(event.i) ?? NaN)}`.replace("+−", "−") : "from here"));
+    current.draw();
   }
 
   clear() {

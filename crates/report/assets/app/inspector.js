@@ -21,7 +21,7 @@ export class Inspector {
   /**
    * @param {Go} go
    * @param {(button: HTMLElement) => unknown} copy copies the link of the chosen event
-   * @param {{ mark: () => unknown, chain: () => unknown }} stretch marks where a stretch begins, and shows the longest chain of it
+   * @param {{ mark: () => unknown, chain: () => unknown, critical: () => unknown }} stretch marks where a stretch begins, and shows the longest chain of it, and what took its time
    * @param {{ note: (diagram: Diagram, i: number, text: string) => unknown, history: (diagram: Diagram, actor: number, variable: string) => unknown }} on a note was written; a variable is to be shown over time
    */
   constructor(go, copy, stretch, on) {
@@ -104,6 +104,7 @@ export class Inspector {
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => unknown} */ act) => el("button", { class: "link", type: "button", title, onclick: act }, text);
     const between = from && from.i !== event.i ? `longest chain between here and ${from.id}` : "longest chain to here";
     return el("p", { class: "sub" }, button(between, "The longest chain of events, each of which happens before the next (c)", this.stretch.chain), " · ",
+      event.time === null ? null : [button("critical path", "What it waited for, and where the time went (p)", this.stretch.critical), " · "],
       button(marked === event.i ? "unmark" : "mark", "A stretch begins here (m)", this.stretch.mark));
   }
 
