@@ -186,7 +186,7 @@ export class App {
     const { track } = this.current, box = $("track");
     box.hidden = track === null;
     if (track === null || variable === null) return;
-    const dot = (/** @type {string} */ value) => { const mark = el("i", {}), hue = track.hue(value); mark.style.background = hue === null ? "var(--faint)" : `var(--t${hue})`; return el("span", {}, mark, clip(value, 24)); };
+    const dot = (/** @type {string} */ value) => { const mark = el("i", {}), hue = track.hue(value); mark.style.background = hue === null ? "var(--soft)" : `var(--t${hue})`; return el("span", {}, mark, clip(value, 24)); };
     const { range, values } = track;
     put(box, el("b", {}, variable), range ? el("span", {}, `from ${range.low} (thin) to ${range.high} (wide)`) : values.slice(0, 8).map(dot), values.length > 8 && !range ? el("span", {}, `and ${number(values.length - 8)} more`) : null,
       el("button", { type: "button", class: "link", title: `Draw ${variable} no longer`, onclick: () => this.follow(null) }, "take away"));

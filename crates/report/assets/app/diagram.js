@@ -421,7 +421,7 @@ export class Diagram {
         const top = HEADER + (view.row(stretch.from) - this.top + 0.5) * this.row, end = stretch.to >= this.trace.n ? view.count : view.row(stretch.to);
         const bottom = HEADER + (end - this.top + 0.5) * this.row;
         ctx.globalAlpha = 0.45;
-        ctx.fillStyle = track.range || hue === null ? theme.colors.faint : theme.hues[hue];
+        ctx.fillStyle = track.range || hue === null ? theme.colors.soft : theme.hues[hue];
         ctx.fillRect(x - width / 2, Math.max(HEADER, top), width, Math.max(0.5, Math.min(bottom, this.height + HEADER) - Math.max(HEADER, top)));
       }
     }
