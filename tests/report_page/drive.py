@@ -395,6 +395,7 @@ async def counted(page, args):
 async def noted(page, args):
     """Notes are written at events, go with the link, and come back with it."""
     here = await page.run("demi.current.selected")
+    await page.until("document.getElementById('note') !== null", "the panel has room for a note")
     await page.key("b")
     await page.until("document.activeElement.id === 'note'", "b writes a note")
     await page.call("Input.insertText", text="waits <b>here</b> & there")
@@ -406,7 +407,7 @@ async def noted(page, args):
     await legible(page, "with a note")
     await page.call("Page.reload")
     await page.until(f"document.documentElement?.dataset.ready !== undefined && window.demi?.current.selected === {here} && demi.current.notes.get({here}) === 'waits <b>here</b> & there'", "a link brings its notes", 60)
-    await page.key("b")
+    await page.until("document.getElementById('note')?.value.includes('waits')", "the panel shows a note that came with the link")
     await page.run("(() => { const i = document.getElementById('note'); i.value = ''; i.dispatchEvent(new Event('input')); i.blur(); })()")
     await page.until("!location.hash.includes('&') && document.getElementById('notes').hidden", "an empty note is none")
 
