@@ -340,7 +340,11 @@ async def counted(page, args):
     rows = "[...document.querySelectorAll('#counts tbody tr')]"
     count = "Number(%s.children[1].textContent.replaceAll('\u202f', ''))"
     if await page.run("demi.page.served"):
-        check("--sql" in await page.run("document.querySelector('#counts output').textContent"), "a served page says how its events are counted")
+        await page.until(f"{rows}.length > 0 && {rows}.reduce((sum, row) => sum + {count % 'row'}, 0) === demi.current.trace.n", "a server counts all events")
+        await page.run(choose % ('"found"', '"type"'))
+        await page.until("document.querySelector('#counts output').textContent.includes('--sql')", "a served page says how the rest is counted")
+        await page.run(choose % ('"shown"', '"kind"'))
+        await page.until(f"document.querySelector('#counts th').textContent === 'kind' && {rows}.length > 0", "a server counts by kind")
     else:
         await page.run(choose % ('"shown"', '"type"'))
         check(await page.run(f"{rows}.reduce((sum, row) => sum + {count % 'row'}, 0) === demi.current.view.count"), "all events are counted")

@@ -8,7 +8,10 @@ import { memberOf } from "./pattern.js";
 /** What events can be counted by. */
 export const BY = ["type", "actor", "kind", "type and actor", "from and to"];
 
-/** @typedef {{ name: string, query: string, count: number, actors: Set<number>, first: number, last: number, waits: number[] }} Group events that are alike, the search that finds them, and how long their messages took, in nanoseconds */
+/** What a server can count them by. */
+export const SERVED = BY.slice(0, 4);
+
+/** @typedef {{ name: string, query: string, count: number, actors: number, first: number, last: number, waits: number[] }} Group events that are alike, of how many actors, the search that finds them, and how long their messages took, in nanoseconds */
 
 /**
  * A text as a search looks for it alone and whole.
@@ -17,6 +20,34 @@ export const BY = ["type", "actor", "kind", "type and actor", "from and to"];
  * @param {string} text
  */
 export const whole = (key, text) => `${key}:/^${text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}$/`;
+
+/**
+ * What events are counted under, and the search for them: their type, or their kind where they have none, and their actor.
+ *
+ * @param {string | null} type
+ * @param {string | null} kind
+ * @param {string | null} actor
+ * @returns {[string, string]}
+ */
+function labelled(type, kind, actor) {
+  const names = /** @type {string[]} */ ([]), queries = /** @type {string[]} */ ([]);
+  const add = (/** @type {string} */ key, /** @type {string} */ name) => { names.push(key === "kind" ? name.replaceAll("_", " ") : name); queries.push(whole(key, name)); };
+  if (type !== null) add("type", type); else if (kind !== null) add("kind", kind);
+  if (actor !== null) add("actor", actor);
+  return [names.join(" · "), queries.join(" ")];
+}
+
+/**
+ * A group that a server counted.
+ *
+ * @param {string[]} actors
+ * @param {{ type: string | null, kind: string | null, actor: number | null, count: number, actors: number, first: number, last: number }} told
+ * @returns {Group}
+ */
+export function groupOf(actors, told) {
+  const [name, query] = labelled(told.type, told.kind, told.actor === null ? null : actors[told.actor]);
+  return { name, query, count: told.count, actors: told.actors, first: told.first, last: told.last, waits: [] };
+}
 
 /**
  * By event what it is counted under and the search for it; null where it is not counted.
@@ -28,11 +59,9 @@ export const whole = (key, text) => `${key}:/^${text.replace(/[.*+?^${}()|[\]\\/
 function namer(trace, by) {
   const { columns, actors, page } = trace, text = (/** @type {number} */ n) => (n < 0 ? null : columns.texts[n]);
   const type = (/** @type {number} */ i) => text(columns.type[i]), actor = (/** @type {number} */ i) => actors[columns.actor[i]], kind = (/** @type {number} */ i) => page.kinds[columns.kind[i]];
-  // Events without a type are counted by their kind.
-  const typed = (/** @type {number} */ i) => { const name = type(i); return name === null ? whole("kind", kind(i)) : whole("type", name); };
-  if (by === "actor") return (i) => [actor(i), whole("actor", actor(i))];
-  if (by === "kind") return (i) => [kind(i).replaceAll("_", " "), whole("kind", kind(i))];
-  if (by === "type and actor") return (i) => [`${type(i) ?? kind(i)} · ${actor(i)}`, `${typed(i)} ${whole("actor", actor(i))}`];
+  if (by === "actor") return (i) => labelled(null, null, actor(i));
+  if (by === "kind") return (i) => labelled(null, kind(i), null);
+  if (by === "type and actor") return (i) => labelled(type(i), kind(i), actor(i));
   if (by === "from and to") {
     return (i) => {
       const from = text(columns.from[i]) ?? (kind(i) === "send" ? actor(i) : null), to = text(columns.to[i]) ?? (kind(i) === "receive" ? actor(i) : null);
@@ -50,7 +79,7 @@ function namer(trace, by) {
       return value === null ? null : [value, whole(by, value)];
     };
   }
-  return (i) => [type(i) ?? kind(i).replaceAll("_", " "), typed(i)];
+  return (i) => labelled(type(i), kind(i), null);
 }
 
 /**
@@ -81,15 +110,18 @@ export function timesOf(trace) {
  * @returns {Group[]}
  */
 export function groupsOf(trace, counted, by, times) {
-  const name = namer(trace, by), groups = /** @type {Map<string, Group>} */ (new Map()), { actor } = trace.columns;
+  const name = namer(trace, by), groups = /** @type {Map<string, Group>} */ (new Map()), seen = /** @type {Map<Group, Set<number>>} */ (new Map()), { actor } = trace.columns;
   for (let i = 0; i < trace.n; i++) {
     const named = counted(i) ? name(i) : null;
     if (!named) continue;
     let group = groups.get(named[0]);
-    if (!group) groups.set(named[0], (group = { name: named[0], query: named[1], count: 0, actors: new Set(), first: i, last: i, waits: [] }));
+    if (!group) {
+      groups.set(named[0], (group = { name: named[0], query: named[1], count: 0, actors: 0, first: i, last: i, waits: [] }));
+      seen.set(group, new Set());
+    }
     group.count++;
     group.last = i;
-    group.actors.add(actor[i]);
+    seen.get(group)?.add(actor[i]);
     if (times) {
       trace.edges.each(i, false, (cause, edge) => {
         const wait = times[i] - times[cause];
@@ -97,7 +129,10 @@ export function groupsOf(trace, counted, by, times) {
       });
     }
   }
-  for (const { waits } of groups.values()) waits.sort((a, b) => a - b);
+  for (const [group, actors] of seen) {
+    group.actors = actors.size;
+    group.waits.sort((a, b) => a - b);
+  }
   return [...groups.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
 }
 

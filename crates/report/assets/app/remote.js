@@ -1,6 +1,7 @@
 // An execution on a server: events come in blocks as they are looked at.
 
 import { Reach, Stretches } from "./causality.js";
+import { groupOf } from "./counts.js";
 import { Edges } from "./edges.js";
 import { SPANS, nameOf } from "./pattern.js";
 import { Trace, WITHIN, eventOf, placeOf } from "./trace.js";
@@ -197,6 +198,14 @@ export class RemoteTrace extends Trace {
     const by = new Map(matches.map((/** @type {number[]} */ match) => [match[match.length - 1], match]));
     return { events, total, taking: [...new Set(matches.flat())].sort((a, b) => a - b), match: (event) => by.get(event) ?? [event] };
   }
+
+  /**
+   * All events, counted by one of `SERVED`.
+   *
+   * @param {string} by
+   * @returns {Promise<import("./counts.js").Group[]>}
+   */
+  async groups(by) { return (await ask({ ask: "counts", by })).groups.map((/** @type {any} */ told) => groupOf(this.actors, told)); }
 
   /**
    * @param {number} actor

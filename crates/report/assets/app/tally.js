@@ -1,7 +1,7 @@
 // The panel in which events are counted: those shown, found, in sight, or in a stretch of the order.
 
 import { duration } from "./clock.js";
-import { BY, groupsOf, quantile } from "./counts.js";
+import { BY, SERVED, groupsOf, quantile } from "./counts.js";
 import { $, el, put } from "./dom.js";
 import { named } from "./inspector.js";
 import { number, plural } from "./text.js";
@@ -9,6 +9,7 @@ import { isLocal } from "./trace.js";
 
 /** @import { Group } from "./counts.js" */
 /** @import { Diagram } from "./diagram.js" */
+/** @import { RemoteTrace } from "./remote.js" */
 /** @import { Child, Go } from "./types.js" */
 
 /** Most groups that are listed. */
@@ -30,6 +31,9 @@ export class Tally {
     this.go = go;
     this.look = look;
     this.timer = 0;
+    this.turn = 0;
+    /** @type {Map<string, Group[]>} what a server counted */
+    this.served = new Map();
     /** The head of the column that the rows are sorted by, and whether the largest comes first. */
     this.sorted = { head: "events", down: true };
     const choice = (/** @type {string} */ label, /** @type {readonly string[]} */ all) => el("select", { "aria-label": label, onchange: () => this.show() }, all.map((one) => el("option", { value: one }, one)));
@@ -81,24 +85,66 @@ export class Tally {
     return (i) => has(from, i) && has(to, i) && seen(i);
   }
 
-  show() {
-    const diagram = this.current(), { trace } = diagram, counted = this.counted(diagram);
-    if (!isLocal(trace) || !counted) {
-      const why = !isLocal(trace) ? "A served page has not all events: demi-lineage query EXECUTION --sql \"SELECT type, count(*) FROM events GROUP BY type\" counts them." : this.where.value.startsWith("between") ? "Mark an event and choose another." : "Choose an event.";
+  async show() {
+    const diagram = this.current(), { trace } = diagram;
+    if (!isLocal(trace)) {
+      await this.ask(diagram, trace);
+      return;
+    }
+    const counted = this.counted(diagram);
+    if (!counted) {
+      const why = this.where.value.startsWith("between") ? "Mark an event and choose another." : "Choose an event.";
       put(this.status, why);
       put(this.table);
       return;
     }
-    const { times } = trace, by = this.member.value.trim() || this.by.value, groups = groupsOf(trace, counted, by, times.some ? times.at : null);
-    const all = groups.reduce((sum, group) => sum + group.count, 0), timed = groups.some((group) => group.waits.length > 0), unit = times.unit;
+    const { times } = trace, by = this.member.value.trim() || this.by.value;
+    this.rows(diagram, by, groupsOf(trace, counted, by, times.some ? times.at : null), times.unit);
+  }
+
+  /**
+   * A server counts all events, by what its tables have.
+   *
+   * @param {Diagram} diagram
+   * @param {RemoteTrace} trace
+   */
+  async ask(diagram, trace) {
+    const by = this.by.value, turn = ++this.turn;
+    if (this.where.value !== "shown" || this.member.value.trim() || !SERVED.includes(by)) {
+      put(this.status, `A server counts all events, by ${SERVED.join(", ")}. demi-lineage query EXECUTION --sql counts the rest.`);
+      put(this.table);
+      return;
+    }
+    const known = this.served.get(by);
+    if (!known) put(this.status, "The server counts …");
+    try {
+      const groups = known ?? await trace.groups(by);
+      this.served.set(by, groups);
+      const ends = groups.slice(0, 20).flatMap(({ first, last }) => [first, last]);
+      for (const i of known ? [] : ends) await trace.load(i, i);
+      if (turn === this.turn) this.rows(diagram, by, groups, "");
+    } catch (error) {
+      put(this.status, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /**
+   * @param {Diagram} diagram
+   * @param {string} by
+   * @param {Group[]} groups
+   * @param {"ns" | ""} unit of the times that messages took
+   */
+  rows(diagram, by, groups, unit) {
+    const { trace } = diagram;
+    const all = groups.reduce((sum, group) => sum + group.count, 0), timed = groups.some((group) => group.waits.length > 0);
     const took = (/** @type {number} */ share) => (/** @type {Group} */ { waits }) => (waits.length ? quantile(waits, share) : -Infinity);
     const span = (/** @type {number} */ value) => (value === -Infinity ? "" : unit === "ns" ? duration(BigInt(Math.round(value))) : number(value));
-    const event = (/** @type {number} */ i) => el("button", { type: "button", class: "link", title: named(trace, i), onclick: () => this.go(diagram, i) }, named(trace, i));
+    const event = (/** @type {number} */ i) => el("button", { type: "button", class: "link", title: named(trace, i), onclick: () => this.go(diagram, i) }, named(trace, i) || "show");
     /** @type {Column[]} */
     const columns = [
       { head: "events", of: ({ count }) => count, cell: ({ count }) => number(count) },
       { head: "share", of: ({ count }) => count, cell: ({ count }) => `${((100 * count) / Math.max(1, all)).toFixed(1)} %` },
-      { head: "actors", of: ({ actors }) => actors.size, cell: ({ actors }) => number(actors.size) },
+      { head: "actors", of: ({ actors }) => actors, cell: ({ actors }) => number(actors) },
       ...(timed ? [["median", 0.5], ["p95", 0.95], ["longest", 1]].map(([head, share]) => ({ head: `took (${head})`, of: took(Number(share)), cell: (/** @type {Group} */ group) => span(took(Number(share))(group)) })) : []),
       { head: "first", of: ({ first }) => first, cell: ({ first }) => event(first) },
       { head: "last", of: ({ last }) => last, cell: ({ last }) => event(last) },

@@ -7,6 +7,7 @@ use demi_lineage::query::Query;
 use serde::{Deserialize, Serialize};
 
 use super::Served;
+use super::counts::{By, Group};
 use super::search::{Term, longest};
 use crate::columns::ColumnBuilder;
 use crate::data::{Changes, Columns};
@@ -48,6 +49,8 @@ pub(crate) enum Ask {
     Named { name: String },
     /// How many events of each actor lie in each part of the order.
     Overview {},
+    /// How many events there are of each type, actor or kind.
+    Counts { by: By },
 }
 
 /// An answer.
@@ -86,6 +89,10 @@ pub(crate) enum Answer {
     },
     Overview {
         counts: Vec<Vec<u32>>,
+    },
+    /// Groups of many events first.
+    Counts {
+        groups: Vec<Group>,
     },
 }
 
@@ -133,6 +140,7 @@ impl Served {
             }
             Ask::Chain { .. } => Answer::Chain { chain: Vec::new() },
             Ask::Named { name } => Answer::Event { event: s.named(&name).ok() },
+            Ask::Counts { by } => self.counts(by)?,
             Ask::Overview {} => {
                 let rows = OVERVIEW.min(s.len()).max(1);
                 let mut counts = vec![vec![0; s.actors.len()]; rows];

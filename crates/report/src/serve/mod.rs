@@ -2,6 +2,7 @@
 //! time. It reads, and writes nothing.
 
 mod answer;
+mod counts;
 mod http;
 mod search;
 

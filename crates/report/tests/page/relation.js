@@ -6,6 +6,7 @@
 
 import fs from "node:fs";
 
+import { SERVED, groupsOf } from "../../assets/app/counts.js";
 import { mateOf } from "../../assets/app/edges.js";
 import { queryOf } from "../../assets/app/pattern.js";
 import { RemoteTrace } from "../../assets/app/remote.js";
@@ -43,6 +44,10 @@ async function searches(local, remote) {
     const query = queryOf(text, local.actors), [here, there] = [await local.search(query, -1), await remote.search(query, -1)];
     check(String(here.events) === String(there.events) && here.total === there.total, `${text}: ${here.total} and ${there.total} events`);
     if (here.match) for (const event of here.events.slice(0, 300)) check(String(here.match(event)) === String(there.match(event)), `${text}: the match of ${event}`);
+  }
+  for (const by of SERVED) {
+    const told = (groups) => JSON.stringify(groups.map(({ name, query, count, actors, first, last }) => [name, query, count, actors, first, last]).sort());
+    check(told(groupsOf(local, () => true, by, null)) === told(await remote.groups(by)), `events counted by ${by}`);
   }
   for (let to = 0; to < local.n; to += 97) {
     for (const from of [null, to >> 1]) check((await local.longest(from, to)).length === (await remote.longest(from, to)).length, `longest chain from ${from} to ${to}`);
