@@ -344,7 +344,7 @@ async def counted(page, args):
         await page.run(choose % ('"found"', '"type"'))
         await page.until("document.querySelector('#counts output').textContent.includes('--sql')", "a served page says how the rest is counted")
         await page.run(choose % ('"shown"', '"kind"'))
-        await page.until(f"document.querySelector('#counts th').textContent === 'kind' && {rows}.length > 0", "a server counts by kind")
+        await page.until(f"document.querySelector('#counts th')?.textContent === 'kind' && {rows}.length > 0", "a server counts by kind")
     else:
         await page.run(choose % ('"shown"', '"type"'))
         check(await page.run(f"{rows}.reduce((sum, row) => sum + {count % 'row'}, 0) === demi.current.view.count"), "all events are counted")

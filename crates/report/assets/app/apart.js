@@ -45,7 +45,7 @@ function knowledge({ n, columns: { actor, place }, chain, edges }, forward) {
 }
 
 /**
- * Of two sorts of events those that are concurrent with one of the other sort, and for each the first such.
+ * Of two sorts of events those that are concurrent with one of the other sort, and for each one of these.
  *
  * @param {Ordered} trace
  * @param {[(i: number) => boolean, (i: number) => boolean]} sorts
@@ -68,7 +68,9 @@ export function apartOf(trace, sorts) {
       for (let a = 0; a < chain.length; a++) {
         if (!places[a].length || (a === actor[e] && place[e] >= 0)) continue;
         const low = before[e][a], k = firstOf(places[a].length, (at) => places[a][at] >= low);
-        if (k < places[a].length && places[a][k] < after[e][a]) note(e, chain[a][places[a][k]]);
+        if (k >= places[a].length || places[a][k] >= after[e][a]) continue;
+        note(e, chain[a][places[a][k]]);
+        break;
       }
     }
   }

@@ -50,7 +50,7 @@ const searchHelp = () => [el("h2", {}, "Search"), el("table", {}, SEARCHES.map((
 
 export function showHelp() {
   const dialog = /** @type {HTMLDialogElement} */ ($("about"));
-  put(dialog, el("h2", {}, "How to read this page"), el("p", {}, READING), el("table", {}, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))), searchHelp(), el("form", { method: "dialog" }, el("button", {}, "Close")));
+  put(dialog, el("h2", {}, "How to read this page"), el("p", {}, READING), el("table", { class: "keyed" }, KEYS.map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))), searchHelp(), el("form", { method: "dialog" }, el("button", {}, "Close")));
   dialog.showModal();
 }
 
