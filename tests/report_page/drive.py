@@ -676,6 +676,11 @@ async def use(page, args):
     wide = await page.run(TOO_WIDE)
     check(not wide, f"what is shown fits a window of 360 pixels: {wide}")
     await page.picture(args.pictures, "narrowest")
+    await page.run("document.getElementById('help').click()")
+    check(await page.run("[...document.querySelectorAll('#about td:first-child')].filter((e) => e.checkVisibility()).every((e) => e.clientWidth >= 100)"), "the help can be read on a phone")
+    await accessible(page, "with help on a phone")
+    await page.picture(args.pictures, "narrowest-help")
+    await page.run("document.getElementById('about').close()")
     await page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
     await accessible(page, "in a narrow window")
     if args.pictures:
