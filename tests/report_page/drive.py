@@ -11,6 +11,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -296,10 +297,11 @@ async def chains(page):
         await page.run("document.getElementById('search').value = ''")
         await page.call("Input.insertText", text=text)
         await page.until(f"document.getElementById('search').value === demi.search.asked && demi.search.asked === {json.dumps(text)}", f"{text} is looked for")
-    start = await page.run("(() => { const t = demi.current.trace; for (let i = 0; i < Math.min(t.n, 1000); i++) { const e = t.get(i); if (e && e.kind === 'send' && e.effects.length) return [t.actors[e.actor], e.type, t.actors[e.effects[0].actor], e.effects[0].i]; } return null; })()")
+    start = await page.run("(() => { const t = demi.current.trace; for (let i = 0; i < Math.min(t.n, 1000); i++) { const e = t.get(i); if (e && e.kind === 'send' && e.effects.length) return [t.idOf(i), t.idOf(e.effects[0].i), e.effects[0].i]; } return null; })()")
     if start:
-        sender, kind, receiver, receive = start
-        await look(f'{sender}:"{kind}" -> {receiver}:"{kind}"')
+        sent, received, receive = start
+        exact = lambda name: "id:/^" + re.sub(r"([.*+?^${}()|\[\]\\/])", r"\\\1", name) + "$/"
+        await look(f"{exact(sent)} -> {exact(received)}")
         await page.until(f"demi.search.hits.events.includes({receive})", "an order between two events is found")
         await page.key("Enter")
         await page.until("demi.current.way.length === 2", "Enter shows the first match as a path")
@@ -326,6 +328,130 @@ async def chains(page):
     await page.until("document.getElementById('results').hidden", "Escape ends the list")
     await page.key("Escape")
     await page.until("demi.current.way.length === 0", "and then the choice and its chain")
+
+
+async def counted(page, args):
+    """Events are counted, of the whole run and of parts of it; times stand in place of steps."""
+    await page.run("demi.end(true)")
+    await page.key("t")
+    await page.until("!document.getElementById('counts').hidden && document.activeElement.ariaLabel === 'Which events'", "t opens the counts")
+    # A select has keys of its own.
+    choose = "(() => { const [where, by] = document.querySelectorAll('#counts select'); where.value = %s; by.value = %s; where.dispatchEvent(new Event('change')); })()"
+    rows = "[...document.querySelectorAll('#counts tbody tr')]"
+    count = "Number(%s.children[1].textContent.replaceAll('\u202f', ''))"
+    if await page.run("demi.page.served"):
+        await page.until(f"{rows}.length > 0 && {rows}.reduce((sum, row) => sum + {count % 'row'}, 0) === demi.current.trace.n", "a server counts all events")
+        await page.run(choose % ('"found"', '"type"'))
+        await page.until("document.querySelector('#counts output').textContent.includes('--sql')", "a served page says how the rest is counted")
+        await page.run(choose % ('"shown"', '"kind"'))
+        await page.until(f"document.querySelector('#counts th')?.textContent === 'kind' && {rows}.length > 0", "a server counts by kind")
+    else:
+        await page.run(choose % ('"shown"', '"type"'))
+        check(await page.run(f"{rows}.reduce((sum, row) => sum + {count % 'row'}, 0) === demi.current.view.count"), "all events are counted")
+        await page.run(f"{rows}[0].querySelector('button').click()")
+        await page.until(f"demi.search.asked !== '' && demi.search.hits.total === {count % f'{rows}[0]'}", "a group is searched for")
+        await page.run(choose % ('"found"', '"actor"'))
+        check(await page.run(f"{rows}.reduce((sum, row) => sum + {count % 'row'}, 0) === demi.search.hits.total"), "what is found is counted by actor")
+        await page.run(choose % ('"before the chosen event"', '"kind"'))
+        check(await page.run(f"{rows}.reduce((sum, row) => sum + {count % 'row'}, 0) === demi.current.past.size - 1"), "what happens before an event is counted")
+        await page.run(choose % ('"in sight"', '"type"'))
+        await page.until(f"{rows}.reduce((sum, row) => sum + {count % 'row'}, 0) <= Math.ceil(demi.current.rows) + 1", "what is in sight is counted")
+        await page.run("demi.current.marked = demi.current.past.has(demi.current.trace.get(0)) ? 0 : demi.current.selected")
+        await page.run(choose % ('"between the mark and it"', '"actor"'))
+        check(await page.run(f"{rows}.length > 0 && {rows}.reduce((sum, row) => sum + {count % 'row'}, 0) <= demi.current.past.size"), "a stretch between two events is counted")
+        await page.run("demi.current.marked = null")
+        await page.run(choose % ('"shown"', '"type and actor"'))
+        await page.run("[...document.querySelectorAll('#counts th button')].find((b) => b.textContent.startsWith('first')).click()")
+        await page.until("document.querySelector('#counts [aria-sort=descending]').textContent.startsWith('first')", "the counts are sorted by a column")
+        if await page.run("demi.current.trace.columns.fields.some((n) => n >= 0)"):
+            member = await page.run("(() => { const t = demi.current.trace; for (let i = 0; i < t.n; i++) { const e = t.get(i); if (e.fields?.startsWith('{')) { const [name] = Object.keys(JSON.parse(e.fields)); if (name && !/[.\\s]/.test(name)) return name; } } return null; })()")
+            if member:
+                await page.run(f"(() => {{ const i = document.querySelector('#counts input'); i.value = {json.dumps('fields.' + member)}; i.dispatchEvent(new Event('input')); }})()")
+                await page.until(f"document.querySelector('#counts th').textContent === {json.dumps('fields.' + member)} && {rows}.length > 0", "events are counted by a field")
+        if await page.run("(() => { const t = demi.current.trace; for (let i = 0; i < t.n; i++) { const e = t.get(i); if (e.time && e.causes.some((c) => c.actor !== e.actor && c.joint === 'message_id' && t.get(c.i).time)) return true; } return false; })()"):
+            check(await page.run("document.querySelector('#counts thead').textContent.includes('took (p95)')"), "how long messages take is told")
+        await page.picture(args.pictures, "counts")
+        await accessible(page, "with the counts")
+        await legible(page, "with the counts")
+        await page.run("document.getElementById('search').value = ''; demi.search.run()")
+    await page.run("document.querySelector('#counts select').focus()")
+    await page.key("Escape")
+    await page.until("document.getElementById('counts').hidden", "Escape closes the counts")
+    await page.key("w")
+    await page.until("/^(Times since|The events have no times)/.test(document.getElementById('said').textContent)", "w tells times")
+    timed = await page.run("demi.current.since !== null")
+    check(timed == await page.run("demi.current.gutter === 92"), "times stand at the left")
+    if timed:
+        await page.picture(args.pictures, "times")
+        if not await page.run("demi.page.served"):
+            last = await page.run("(() => { const t = demi.current.trace; for (let i = t.n - 1; i >= 0; i--) if (t.get(i).time && t.get(i).causes.length) return i; return null; })()")
+            if last is not None:
+                await page.run(f"demi.select(demi.current, {last})")
+                await page.key("p")
+                await page.until(f"document.querySelector('#results h2').textContent.startsWith('Critical path') && demi.current.way.at(-1) === {last}", "p shows the critical path")
+                check(await page.run("demi.current.way.every((i) => demi.current.past.has(demi.current.trace.get(i)))"), "all of the critical path happens before the event")
+                await page.picture(args.pictures, "critical")
+        await legible(page, "with times")
+        await page.key("w")
+        await page.until("demi.current.since === null", "w tells steps again")
+
+
+async def noted(page, args):
+    """Notes are written at events, go with the link, and come back with it."""
+    here = await page.run("demi.current.selected")
+    await page.until("document.getElementById('note') !== null", "the panel has room for a note")
+    await page.key("b")
+    await page.until("document.activeElement.id === 'note'", "b writes a note")
+    await page.call("Input.insertText", text="waits <b>here</b> & there")
+    await page.until("demi.current.notes.get(demi.current.selected) === 'waits <b>here</b> & there' && location.hash.includes('&')", "the note is in the address")
+    await page.key("Enter")
+    await page.key("B")
+    await page.until("document.querySelector('#results h2').textContent === 'Notes' && document.querySelector('#results [role=option]')?.textContent.includes('waits <b>here')", "the notes are listed")
+    await page.picture(args.pictures, "notes")
+    await legible(page, "with a note")
+    await page.call("Page.reload")
+    await page.until(f"document.documentElement?.dataset.ready !== undefined && window.demi?.current.selected === {here} && demi.current.notes.get({here}) === 'waits <b>here</b> & there'", "a link brings its notes", 60)
+    await page.until("document.getElementById('note')?.value.includes('waits')", "the panel shows a note that came with the link")
+    await page.run("(() => { const i = document.getElementById('note'); i.value = ''; i.dispatchEvent(new Event('input')); i.blur(); })()")
+    await page.until("!location.hash.includes('&') && document.getElementById('notes').hidden", "an empty note is none")
+
+
+async def over_time(page, args):
+    """A variable along the lanes, actors that stand out, concurrent events, local events."""
+    if await page.run("document.querySelector('#states th button') !== null"):
+        await page.run("document.querySelector('#states th button').click()")
+        await page.until("document.querySelectorAll('#results [role=option]').length > 0 && / of /.test(document.querySelector('#results h2').textContent)", "the changes of a variable are listed")
+        if not await page.run("demi.page.served"):
+            check(await page.run("demi.current.track !== null && !document.getElementById('track').hidden"), "a variable is drawn along the lanes")
+            await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            await page.picture(args.pictures, "track")
+            await accessible(page, "with a variable along the lanes")
+            await legible(page, "with a variable along the lanes")
+            await page.run("document.querySelector('#track button').click()")
+            await page.until("demi.current.track === null && document.getElementById('track').hidden", "and no longer")
+    box = await page.run("(() => { const d = demi.current, b = d.box.getBoundingClientRect(), [{actors: [a]}] = d.view.lanes; return {a, x: b.left + d.x(a) + 4, y: b.top + 12}; })()")
+    await page.click(box["x"], box["y"])
+    await page.until(f"demi.current.lit.has({box['a']}) && demi.current.lit.size === 1", "a click on its name lets an actor stand out")
+    await page.click(box["x"], box["y"])
+    await page.until("demi.current.lit.size === 0", "another click takes that back")
+    if not await page.run("demi.page.served"):
+        look = "(async () => { document.getElementById('search').value = %s; await demi.search.run(); return demi.search.hits.total; })()"
+        pair = await page.run("(() => { const t = demi.current.trace; for (let i = 0; i < Math.min(t.n, 300); i++) { const p = t.reach(i, false), f = t.reach(i, true); for (let k = 0; k < Math.min(t.n, 300); k++) if (k !== i && !p.has(t.get(k)) && !f.has(t.get(k))) return [i, k, t.idOf(i), t.idOf(k)]; } return null; })()")
+        if pair:
+            exact = lambda name: "id:/^" + re.sub(r"([.*+?^${}()|\[\]\\/])", r"\\\1", name) + "$/"
+            check(await page.run(look % json.dumps(f"{exact(pair[2])} || {exact(pair[3])}")) == 2, "concurrent events are found")
+        check(await page.run(look % json.dumps("is:local")) == await page.run("(() => { const t = demi.current.trace; let n = 0; for (let i = 0; i < t.n; i++) { const e = t.get(i); if (!['send', 'receive'].includes(e.kind) && ![...e.causes, ...e.effects].some((end) => end.actor !== e.actor)) n++; } return n; })()"), "local events are found")
+        spans = await page.run("(() => { const t = demi.current.trace; let n = 0; for (let i = 0; i < t.n; i++) { const e = t.get(i), before = e.place > 0 ? t.get(t.chain[e.actor][e.place - 1]) : null; if (e.time && before?.time) n++; } return n; })()")
+        check(await page.run(look % json.dumps("gap:>=0ms")) + await page.run(look % json.dumps("gap:<0ms")) == spans, "times are compared")
+        await page.run("document.getElementById('search').value = ''; demi.search.run()")
+        await page.key("f")
+        local = "[...document.querySelectorAll('#filters .shown label')].find((l) => l.textContent === 'events of one actor alone')"
+        await page.run(f"{local}.click()")
+        await page.until("demi.current.view.count < demi.current.trace.n || !demi.current.trace.alone.some((one) => one)", "local events are hidden")
+        await page.run(f"{local}.click()")
+        await page.until("demi.current.view.count === demi.current.trace.n", "and shown again")
+        await page.run("document.querySelector('#filters input').focus()")
+        await page.key("Escape")
 
 
 async def filters(page, args):
@@ -509,10 +635,16 @@ async def use(page, args):
     await fields(page)
     await chains(page)
     await filters(page, args)
+    await counted(page, args)
+    await noted(page, args)
+    await over_time(page, args)
 
     # The violation, dark mode, help, a narrow window, paper.
-    await page.key("v")
-    await page.until("demi.current.trace.violations.includes(demi.current.selected)", "v goes to the violation")
+    if await page.run("demi.current.trace.violations.length > 0"):
+        await page.key("v")
+        await page.until("demi.current.trace.violations.includes(demi.current.selected)", "v goes to the violation")
+    else:
+        check(await page.run("document.getElementById('violation').hidden"), "where there is no violation no button leads to it")
     await page.key("d")
     await page.until("document.documentElement.dataset.theme === 'dark'", "d is dark")
     await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -537,6 +669,19 @@ async def use(page, args):
     wide = await page.run(TOO_WIDE)
     check(not wide, f"what is shown fits a narrow window: {wide}")
     await page.picture(args.pictures, "narrow")
+    await page.call("Emulation.setDeviceMetricsOverride", width=360, height=780, deviceScaleFactor=1, mobile=True)
+    await asyncio.sleep(0.3)
+    check(await page.run("document.documentElement.scrollWidth <= innerWidth + 1"), "nothing overflows a window of 360 pixels")
+    check(await page.run("[...document.querySelectorAll('#views button')].every((b) => b.scrollWidth <= b.clientWidth + 1)"), "the names of executions are whole")
+    wide = await page.run(TOO_WIDE)
+    check(not wide, f"what is shown fits a window of 360 pixels: {wide}")
+    await page.picture(args.pictures, "narrowest")
+    await page.run("document.getElementById('help').click()")
+    check(await page.run("[...document.querySelectorAll('#about td:first-child')].filter((e) => e.checkVisibility()).every((e) => e.clientWidth >= 100)"), "the help can be read on a phone")
+    await accessible(page, "with help on a phone")
+    await page.picture(args.pictures, "narrowest-help")
+    await page.run("document.getElementById('about').close()")
+    await page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
     await accessible(page, "in a narrow window")
     if args.pictures:
         await page.call("Emulation.setDeviceMetricsOverride", width=390, height=2600, deviceScaleFactor=1, mobile=True)
@@ -552,6 +697,16 @@ async def use(page, args):
         with open(os.path.join(args.pictures, "print.pdf"), "wb") as file:
             file.write(base64.b64decode(printed["data"]))
     check(not page.problems, f"the browser reports no errors: {page.problems}")
+
+    # Without the script.
+    await page.call("Emulation.setScriptExecutionDisabled", value=True)
+    await page.call("Page.navigate", url=args.url.split("#")[0] + "?plain")
+    await asyncio.sleep(1)
+    root = (await page.call("DOM.getDocument"))["root"]["nodeId"]
+    node = (await page.call("DOM.querySelector", nodeId=root, selector=".plain"))["nodeId"]
+    check(node and "JavaScript, which is off" in (await page.call("DOM.getOuterHTML", nodeId=node))["outerHTML"], "without its script the page says what it is")
+    await page.picture(args.pictures, "plain")
+    await page.call("Emulation.setScriptExecutionDisabled", value=False)
     return seen
 
 

@@ -130,6 +130,8 @@ pub(crate) struct TraceData {
     pub(crate) actors: Vec<String>,
     /// How many events there are.
     pub(crate) events: u64,
+    /// How many steps there are, of a served execution; others count themselves.
+    pub(crate) steps: u64,
     /// The events, in the order of the linear extension; none of a served execution.
     pub(crate) columns: Columns,
     /// How the actors' variables changed.

@@ -17,6 +17,7 @@ mod execution;
 mod input;
 mod invariants;
 mod page;
+mod plain;
 mod replayed;
 #[cfg(feature = "serve")]
 mod serve;

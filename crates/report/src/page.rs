@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::data::Page;
 use crate::error::ReportError;
+use crate::plain::listed;
 
 const TEMPLATE: &str = include_str!("../assets/page.html");
 const STYLE: &str = concat!(include_str!("../assets/style.css"), "\n", include_str!("../assets/print.css"));
@@ -19,7 +20,7 @@ const STYLE: &str = concat!(include_str!("../assets/style.css"), "\n", include_s
 type Module = (&'static str, &'static str);
 
 /// The modules of the script. A module imports only from those before it.
-const MODULES: [Module; 23] = [
+const MODULES: [Module; 27] = [
     ("text.js", include_str!("../assets/app/text.js")),
     ("dom.js", include_str!("../assets/app/dom.js")),
     ("clock.js", include_str!("../assets/app/clock.js")),
@@ -28,8 +29,11 @@ const MODULES: [Module; 23] = [
     ("pattern.js", include_str!("../assets/app/pattern.js")),
     ("edges.js", include_str!("../assets/app/edges.js")),
     ("causality.js", include_str!("../assets/app/causality.js")),
+    ("apart.js", include_str!("../assets/app/apart.js")),
+    ("counts.js", include_str!("../assets/app/counts.js")),
     ("trace.js", include_str!("../assets/app/trace.js")),
     ("remote.js", include_str!("../assets/app/remote.js")),
+    ("track.js", include_str!("../assets/app/track.js")),
     ("view.js", include_str!("../assets/app/view.js")),
     ("theme.js", include_str!("../assets/app/theme.js")),
     ("paint.js", include_str!("../assets/app/paint.js")),
@@ -38,6 +42,7 @@ const MODULES: [Module; 23] = [
     ("list.js", include_str!("../assets/app/list.js")),
     ("filters.js", include_str!("../assets/app/filters.js")),
     ("inspector.js", include_str!("../assets/app/inspector.js")),
+    ("tally.js", include_str!("../assets/app/tally.js")),
     ("search.js", include_str!("../assets/app/search.js")),
     ("facts.js", include_str!("../assets/app/facts.js")),
     ("keys.js", include_str!("../assets/app/keys.js")),
@@ -138,6 +143,7 @@ pub fn html(page: &Page) -> Result<String, ReportError> {
             "style" => html.push_str(STYLE),
             "script" => html.push_str(&script),
             "data" => html.push_str(&data),
+            "text" => html.push_str(&listed(page)),
             _ => {}
         }
         rest = after;

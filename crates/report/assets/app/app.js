@@ -1,5 +1,7 @@
 // The parts of the page put together: what is chosen, what is shown, and what buttons do.
 
+import { waitedFor } from "./causality.js";
+import { duration } from "./clock.js";
 import { Diagram, titleOf } from "./diagram.js";
 import { $, el, put } from "./dom.js";
 import { mateOf } from "./edges.js";
@@ -7,13 +9,15 @@ import { showFacts, showPrinted, showSheets } from "./facts.js";
 import { Filters } from "./filters.js";
 import { Inspector } from "./inspector.js";
 import { listenToKeys, showHelp } from "./keys.js";
-import { hashOf, linked } from "./link.js";
+import { hashOf, linked, notesIn } from "./link.js";
 import { EventList, shownRows } from "./list.js";
 import { RemoteTrace } from "./remote.js";
 import { Search } from "./search.js";
-import { clip, plural } from "./text.js";
+import { Tally } from "./tally.js";
+import { clip, number, plural } from "./text.js";
 import { isDark, nameTypes, setTheme, theme } from "./theme.js";
-import { LocalTrace } from "./trace.js";
+import { Track } from "./track.js";
+import { LocalTrace, isLocal } from "./trace.js";
 
 /** @import { Event, PageData } from "./types.js" */
 
@@ -22,18 +26,23 @@ export class App {
   constructor(page) {
     this.page = page;
     /** @type {import("./types.js").DiagramListener} */
-    const on = { select: (diagram, i) => this.select(diagram, i), hover: (event, e) => this.tip(event, e), fail: (error) => this.fail(error) };
+    const on = { select: (diagram, i) => this.select(diagram, i), hover: (event, e) => this.tip(event, e), moved: () => { if (this.tally?.where.value === "in sight") this.tally.soon(); }, fail: (error) => this.fail(error) };
+    /** @type {Tally | null} */
+    this.tally = null;
     this.diagrams = page.traces.map((data) => new Diagram(page.served ? new RemoteTrace(page, data) : new LocalTrace(page, data), on));
     /** The diagram that keys and buttons act on. */
     this.current = this.diagrams[0];
     /** The one that stands beside the first, where there are several. */
     this.second = this.diagrams[Math.min(1, this.diagrams.length - 1)];
     this.current = this.second;
-    this.inspector = new Inspector((diagram, i) => this.select(diagram, i), (button) => this.copyLink(button), { mark: () => this.mark(), chain: () => this.chain() });
+    this.inspector = new Inspector((diagram, i) => this.select(diagram, i), (button) => this.copyLink(button), { mark: () => this.mark(), chain: () => this.chain(), critical: () => this.critical() },
+      { note: (diagram, i, text) => this.note(diagram, i, text), history: (diagram, actor, variable) => this.history(diagram, actor, variable) });
     this.search = new Search(() => this.current, (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
     /** @type {import("./view.js").View | null} what the list has the rows of */
     this.shown = null;
     this.filters = new Filters(() => this.current, (filter) => this.apply(filter));
+    this.tally = new Tally(() => this.current, (diagram, i) => this.select(diagram, i), (text) => this.search.look(text));
+    this.search.changed = () => this.tally?.soon();
     this.list = new EventList("Events in order", (diagram, i) => this.select(diagram, i), (error) => this.fail(error));
     this.listed = el("h2", {});
     put($("events"), el("header", {}, this.listed, el("button", { type: "button", class: "link", "aria-label": "Keys of the list", onclick: showHelp }, "keys")), this.list.box, this.list.status);
@@ -42,11 +51,11 @@ export class App {
     /** Whether it was dark before the page was printed. */
     this.dark = false;
     this.pair();
-    put($("kicker"), `demi-lineage · ${page.system || "schedule"} · ${page.traces.map((t) => t.name).join(" and ")} execution`);
+    put($("kicker"), `demi-lineage · ${page.system || "schedule"} · ${page.traces.length > 1 ? `${page.traces[0].name} and ${page.traces[1].name} execution` : `${page.traces[0].name} execution`}`);
     $("heading").textContent = page.violation.length ? page.violation.join(", ") : page.system || "Execution";
     put($("panes"), this.diagrams.map((diagram) => diagram.pane));
     showFacts(page);
-    showSheets(page, (i, which = 0) => this.select(this.diagrams[which], i));
+    showSheets(page, this.diagrams.map((diagram) => diagram.trace), (i, which = 0) => this.select(this.diagrams[which], i));
     this.legend();
     this.views();
     this.buttons();
@@ -90,8 +99,9 @@ export class App {
    * @param {string} hash
    */
   async open(start, hash) {
-    const wanted = linked(hash, this.page.traces.map((trace) => trace.name));
+    const names = this.page.traces.map((trace) => trace.name), wanted = linked(hash, names);
     try {
+      for (const note of notesIn(hash, names)) await this.noted(note);
       for (const diagram of this.diagrams) {
         if (!wanted || (wanted.execution !== null && wanted.execution !== diagram.trace.name)) continue;
         const i = await diagram.trace.named(wanted.id);
@@ -102,6 +112,107 @@ export class App {
       if (wanted) this.say(`This page has no event ${wanted.id}.`);
       if (start) this.begin();
     } catch (error) { this.fail(error); }
+  }
+
+  /**
+   * Takes a note that came with the address.
+   *
+   * @param {import("./link.js").Note} note
+   */
+  async noted({ execution, id, text }) {
+    for (const diagram of this.diagrams) {
+      if (execution !== null && execution !== diagram.trace.name) continue;
+      const i = await diagram.trace.named(id);
+      if (i === null) continue;
+      diagram.notes.set(i, text);
+      $("notes").hidden = false;
+      diagram.draw();
+      return;
+    }
+  }
+
+  /**
+   * Writes a note at an event; nothing takes it back.
+   *
+   * @param {Diagram} diagram
+   * @param {number} i
+   * @param {string} text
+   */
+  note(diagram, i, text) {
+    if (text.trim()) diagram.notes.set(i, text); else diagram.notes.delete(i);
+    $("notes").hidden = this.diagrams.every(({ notes }) => !notes.size);
+    diagram.draw();
+    this.address();
+  }
+
+  /** Lists the notes of this execution. */
+  listNotes() {
+    const { notes } = this.current, events = [...notes.keys()].sort((a, b) => a - b);
+    if (!events.length) {
+      this.say("There is no note in this execution.");
+      return;
+    }
+    this.search.listed(this.current, "Notes", events, (event) => notes.get(event.i) ?? "");
+  }
+
+  /**
+   * Lists when a variable of an actor changes, and draws it along all lanes.
+   *
+   * @param {Diagram} diagram
+   * @param {number} actor
+   * @param {string} variable
+   */
+  async history(diagram, actor, variable) {
+    const { trace } = diagram;
+    try {
+      const events = await trace.changesOf(actor, variable), local = isLocal(trace);
+      const value = (/** @type {Event} */ event) => (local ? trace.state(event.i).filter((row) => row.actor === actor && row.variable === variable).map((row) => (row.value === null ? "is gone" : `= ${row.value}`)).join() : "");
+      this.search.listed(diagram, `${variable} of ${trace.actors[actor]}`, events, value);
+      if (local) this.follow(variable);
+    } catch (error) { this.fail(error); }
+  }
+
+  /**
+   * Draws a variable of all actors along their lanes, or none.
+   *
+   * @param {string | null} variable
+   */
+  follow(variable) {
+    const all = this.diagrams.map(({ trace }) => trace).filter(isLocal);
+    for (const diagram of this.diagrams) {
+      diagram.track = variable !== null && isLocal(diagram.trace) ? new Track(diagram.trace, variable, all) : null;
+      diagram.draw();
+    }
+    const { track } = this.current, box = $("track");
+    box.hidden = track === null;
+    if (track === null || variable === null) return;
+    const dot = (/** @type {string} */ value) => { const mark = el("i", {}), hue = track.hue(value); mark.style.background = hue === null ? "var(--soft)" : `var(--t${hue})`; return el("span", {}, mark, clip(value, 24)); };
+    const { range, values } = track;
+    put(box, el("b", {}, variable), range ? el("span", {}, `from ${range.low} (thin) to ${range.high} (wide)`) : values.slice(0, 8).map(dot), values.length > 8 && !range ? el("span", {}, `and ${number(values.length - 8)} more`) : null,
+      el("button", { type: "button", class: "link", title: `Draw ${variable} no longer`, onclick: () => this.follow(null) }, "take away"));
+  }
+
+  /** Tells times in place of steps at the left of the diagrams, or steps again: since the marked event, else since the first with a time. */
+  async clocks() {
+    const { current } = this;
+    try {
+      if (current.since === null) {
+        const from = current.marked ?? 0, to = Math.min(current.trace.n - 1, from + 500);
+        await current.trace.load(from, to);
+        for (let i = from; i <= to && current.since === null; i++) current.since = current.trace.get(i)?.time ?? null;
+        this.say(current.since === null ? "The events have no times." : `Times since ${current.since}, by the clocks of the actors.`);
+      } else current.since = null;
+      for (const diagram of this.diagrams) {
+        diagram.since = current.since;
+        diagram.move(diagram.top, diagram.left);
+      }
+    } catch (error) { this.fail(error); }
+  }
+
+  /** Puts the chosen event and the notes into the address. */
+  address() {
+    const hash = this.link();
+    if (hash !== null) history.replaceState(null, "", hash);
   }
 
   /** Shows where two executions first differ, or the violation, and in the other execution its own. */
@@ -135,7 +246,13 @@ export class App {
   /** The address of the chosen event; null where none is chosen. */
   link() {
     const { selected, trace } = this.current, event = selected === null ? null : trace.get(selected);
-    return event && hashOf(event.id, this.diagrams.length > 1 ? trace.name : null);
+    if (!event) return null;
+    const many = this.diagrams.length > 1;
+    const notes = this.diagrams.flatMap((diagram) => [...diagram.notes].flatMap(([i, text]) => {
+      const id = diagram.trace.idOf(i);
+      return id === null ? [] : [{ execution: many ? diagram.trace.name : null, id, text }];
+    }));
+    return hashOf(event.id, many ? trace.name : null, notes);
   }
 
   /**
@@ -206,8 +323,8 @@ export class App {
       const event = trace.get(i);
       if (event && !diagram.view.has(i, event.actor)) this.say(`${event.id} is hidden by the filter.`);
       if (event) await this.inspector.show(diagram, event);
-      const hash = this.link();
-      if (hash !== null && turn === this.turn) history.replaceState(null, "", hash);
+      if (turn === this.turn) this.address();
+      this.tally?.soon();
     } catch (error) { this.fail(error); }
   }
 
@@ -218,6 +335,7 @@ export class App {
    */
   apply(filter) {
     for (const diagram of this.diagrams) diagram.apply(filter);
+    this.tally?.soon();
     this.relist();
     this.legend();
   }
@@ -274,7 +392,7 @@ export class App {
     if (current.selected === null) return;
     current.marked = current.marked === current.selected ? null : current.selected;
     const event = current.marked === null ? null : current.trace.get(current.marked);
-    this.say(event ? `Marked ${event.id}: c shows the longest chain between it and the chosen event.` : "The mark is gone.");
+    this.say(event ? `Marked ${event.id}: the longest chain is now that between it and the chosen event.` : "The mark is gone.");
     current.draw();
     this.select(current, current.selected);
   }
@@ -300,6 +418,28 @@ export class App {
       this.search.listed(current, `Longest chain: ${plural(chain.length, "event")}, ${plural(between, "step")} between logs`, chain);
       current.draw();
     } catch (error) { this.fail(error); }
+  }
+
+  /** Shows what the chosen event waited for, from the marked event or from a beginning, and where the time went. */
+  critical() {
+    const { current } = this, { selected, marked, trace } = current;
+    if (selected === null) return;
+    if (!isLocal(trace) || !trace.times.some) {
+      this.say(isLocal(trace) ? "The events have no times." : "A critical path is found on a page in one file; a served page has not all events.");
+      return;
+    }
+    const { times: { at, unit } } = trace, [from, to] = marked === null || marked === selected ? [null, selected] : [Math.min(marked, selected), Math.max(marked, selected)];
+    const path = waitedFor(trace, from, to, at);
+    if (!path.length) {
+      this.say("The marked event and the chosen one are concurrent.");
+      return;
+    }
+    const told = (/** @type {number} */ span) => (Number.isNaN(span) ? "time unknown" : unit === "ns" ? duration(BigInt(Math.round(span))) : number(span));
+    const spans = new Map(path.slice(1).map((i, k) => [i, at[i] - at[path[k]]]));
+    const { actor } = trace.columns, sum = (/** @type {boolean} */ across) => path.slice(1).reduce((all, i, k) => all + ((actor[i] !== actor[path[k]]) === across ? spans.get(i) || 0 : 0), 0);
+    current.follow(path);
+    this.search.listed(current, `Critical path: ${told(at[to] - at[path[0]])}, ${told(sum(false))} within actors, ${told(sum(true))} between them`, path, (event) => (spans.has(event.i) ? `+${told(spans.get(event.i) ?? NaN)}`.replace("+−", "−") : "from here"));
+    current.draw();
   }
 
   clear() {
@@ -334,6 +474,7 @@ export class App {
     this.diagrams.forEach((diagram, i) => { diagram.pane.hidden = both ? i > 0 && diagram !== this.second : which !== i; });
     this.current = both ? (this.current === this.diagrams[0] ? this.current : this.second) : this.diagrams[which];
     [...$("views").children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === which)));
+    $("views").children[which]?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.paint();
     this.relist();
   }
@@ -379,7 +520,7 @@ export class App {
   }
 
   buttons() {
-    const on = { first: () => this.end(false), last: () => this.end(true), back: () => this.step(false), forth: () => this.step(true), violation: () => this.violation(), in: () => this.current.zoom(1.3), out: () => this.current.zoom(1 / 1.3), whole: () => this.current.whole(), filter: () => this.filters.toggle(), help: showHelp, theme: () => this.toggleTheme() };
+    const on = { first: () => this.end(false), last: () => this.end(true), back: () => this.step(false), forth: () => this.step(true), violation: () => this.violation(), in: () => this.current.zoom(1.3), out: () => this.current.zoom(1 / 1.3), whole: () => this.current.whole(), filter: () => this.filters.toggle(), tally: () => this.tally?.toggle(), notes: () => this.listNotes(), help: showHelp, theme: () => this.toggleTheme() };
     for (const [id, act] of Object.entries(on)) $(id).addEventListener("click", act);
     $("violation").hidden = this.diagrams.every((d) => !d.trace.violations.length);
   }

@@ -19,10 +19,23 @@ export class Reach {
   }
 
   /** @param {Event} event */
-  has(event) {
-    if (event.place < 0) return this.loose.has(event.i);
-    const bound = this.bounds[event.actor];
-    return this.forward ? event.place >= bound : event.place < bound;
+  has(event) { return this.within(event.i, event.actor, event.place); }
+
+  /**
+   * @param {number} i
+   * @param {{ actor: Numbers, place: Numbers }} columns of all events
+   */
+  holds(i, { actor, place }) { return this.within(i, actor[i], place[i]); }
+
+  /**
+   * @param {number} i
+   * @param {number} actor
+   * @param {number} place
+   */
+  within(i, actor, place) {
+    if (place < 0) return this.loose.has(i);
+    const bound = this.bounds[actor];
+    return this.forward ? place >= bound : place < bound;
   }
 }
 
@@ -112,4 +125,33 @@ export function longestOf(trace, from, to) {
   const chain = /** @type {number[]} */ ([]);
   if (depth[to - low] > 0) for (let e = to; e >= 0; e = back[e - low]) chain.push(e);
   return chain.reverse();
+}
+
+/**
+ * What an event waited for, and what that waited for, and so on, back to another event or to a beginning: of all that is right before an
+ * event, what came last. Empty where the other event does not happen before it.
+ *
+ * @param {{ columns: { actor: Numbers, place: Numbers }, chain: number[][], edges: Edges }} trace
+ * @param {number | null} from
+ * @param {number} to
+ * @param {Numbers} at by event its time; NaN where it has none
+ */
+export function waitedFor(trace, from, to, at) {
+  const { actor, place } = trace.columns, after = from === null ? null : reachOf(trace, from, true);
+  if (after && !after.holds(to, trace.columns)) return [];
+  const path = [to];
+  for (let e = to; e !== from;) {
+    let last = -1;
+    const look = (/** @type {number} */ cause) => {
+      if (after && !after.holds(cause, trace.columns)) return;
+      const [one, other] = [at[cause], last < 0 ? NaN : at[last]];
+      if (last < 0 || one > other || (!(other > one) && cause > last)) last = cause;
+    };
+    if (place[e] > 0) look(trace.chain[actor[e]][place[e] - 1]);
+    trace.edges.each(e, false, look);
+    if (last < 0) break;
+    path.push(last);
+    e = last;
+  }
+  return path.reverse();
 }

@@ -37,6 +37,19 @@ export function between(from, to) {
   return a.unit === "ns" ? duration(span) : String(span);
 }
 
+/** @type {Record<string, number>} */
+const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, m: 6e10, h: 3.6e12, "": 1 };
+
+/**
+ * A time such as `100ms` or `1.5 s` in nanoseconds, one without a unit as it is; NaN where it is none.
+ *
+ * @param {string} text
+ */
+export function nanoseconds(text) {
+  const found = /^(-?\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min|m|h|)$/.exec(text.trim());
+  return found ? Number(found[1]) * UNITS[found[2]] : NaN;
+}
+
 /**
  * @param {bigint} ns
  * @returns {string}

@@ -1,6 +1,7 @@
 // The space-time diagram of one execution: actors are lanes, time goes down, one event a row. Only rows in sight are
 // drawn.
 
+import { between } from "./clock.js";
 import { el } from "./dom.js";
 import { MESSAGES } from "./edges.js";
 import { Overview } from "./overview.js";
@@ -10,6 +11,7 @@ import { colorOf, theme } from "./theme.js";
 import { isLocal } from "./trace.js";
 import { Filter, View } from "./view.js";
 
+/** @import { Track } from "./track.js" */
 /** @import { Reach } from "./causality.js" */
 /** @import { AnyTrace, Context, DiagramListener, Edge, End, Event } from "./types.js" */
 
@@ -39,11 +41,20 @@ export class Diagram {
     this.found = /** @type {Set<number>} */ (new Set());
     /** Events one after the other that are shown as a path, while one of them is chosen. */
     this.path = /** @type {number[]} */ ([]);
+    this.apart = false;
     /** @type {Diagram | undefined} that of the other execution */
     this.other = undefined;
     /** @type {(i: number) => number | null} the event of the other execution that is alike */
     this.twin = () => null;
     this.marked = /** @type {number | null} where a stretch begins */ (null);
+    /** @type {Map<number, string>} by event what the reader wrote at it */
+    this.notes = new Map();
+    /** @type {Set<number>} actors that stand out */
+    this.lit = new Set();
+    /** @type {Track | null} a variable that is drawn along the lanes */
+    this.track = null;
+    /** @type {string | null} the time from which times are told instead of steps */
+    this.since = null;
     this.onWay = /** @type {Set<number> | null} */ (null);
     this.waiting = 0;
     this.canvas = el("canvas");
@@ -58,7 +69,7 @@ export class Diagram {
 
   get width() { return this.box.clientWidth; }
   get height() { return this.box.clientHeight - HEADER; }
-  get gutter() { return Math.max(30, String(this.trace.n).length * 7 + 14); }
+  get gutter() { return this.since === null ? Math.max(30, String(this.trace.n).length * 7 + 14) : 92; }
   get rows() { return this.height / this.row; }
   get spacing() {
     const free = (this.width - this.gutter - 44) / Math.max(1, this.view.lanes.length);
@@ -96,6 +107,7 @@ export class Diagram {
     this.box.addEventListener("pointerup", (e) => {
       const i = this.eventAt(e);
       if (from && !from.moved && i !== null) this.on.select(this, i);
+      if (from && !from.moved && i === null) this.light(e);
       from = null;
     });
     this.box.addEventListener("pointerleave", () => this.hover(null));
@@ -112,6 +124,29 @@ export class Diagram {
     const y = e.clientY - this.box.getBoundingClientRect().top - HEADER;
     const row = Math.floor(this.top + y / this.row);
     return y >= 0 && row >= 0 && row < this.view.count ? row : null;
+  }
+
+  /**
+   * Lets the actors of the lane whose name was clicked stand out, or no longer.
+   *
+   * @param {MouseEvent} e
+   */
+  light(e) {
+    const box = this.box.getBoundingClientRect(), x = e.clientX - box.left;
+    if (e.clientY - box.top > HEADER) return;
+    const lane = this.view.lanes.find(({ actors }) => x >= this.x(actors[0]) - 8 && x < this.x(actors[0]) + this.spacing - 8);
+    if (lane) this.stand(lane.actors);
+  }
+
+  /**
+   * Lets actors stand out, with what they have an edge with; or no longer.
+   *
+   * @param {number[]} actors
+   */
+  stand(actors) {
+    const out = actors.every((actor) => this.lit.has(actor));
+    for (const actor of actors) if (out) this.lit.delete(actor); else this.lit.add(actor);
+    this.draw();
   }
 
   /**
@@ -134,6 +169,7 @@ export class Diagram {
     const span = this.view.lanes.length * this.spacing + this.gutter + 44;
     this.top = clamp(top, 0, Math.max(0, this.view.count - this.rows + 1));
     this.left = clamp(left, 0, Math.max(0, span - this.width));
+    this.on.moved();
     this.draw();
   }
 
@@ -191,9 +227,10 @@ export class Diagram {
    * Shows events one after the other as a path.
    *
    * @param {number[]} path in order
+   * @param {boolean} [apart] whether they are concurrent
    */
-  follow(path) {
-    this.path = path;
+  follow(path, apart = false) {
+    [this.path, this.apart] = [path, apart];
     this.draw();
   }
 
@@ -243,6 +280,7 @@ export class Diagram {
     this.trail(ctx);
     for (const event of events) this.event(ctx, event);
     this.numbers(ctx, events);
+    this.flags(ctx, from, to);
     this.names(ctx, width);
     ctx.globalAlpha = 1;
   }
@@ -254,6 +292,7 @@ export class Diagram {
    */
   trail(ctx) {
     const { way } = this;
+    ctx.setLineDash(this.apart ? [2, 5] : []);
     for (let k = 1; k < way.length; k++) {
       const [from, to] = [way[k - 1], way[k]], a = this.trace.actorOf(from), b = this.trace.actorOf(to);
       if (a === null || b === null || !this.view.has(from, a) || !this.view.has(to, b) || Math.max(this.y(from), this.y(to)) < 0 || Math.min(this.y(from), this.y(to)) > this.height + 60) continue;
@@ -265,6 +304,7 @@ export class Diagram {
       ctx.lineTo(this.x(b), this.y(to));
       ctx.stroke();
     }
+    ctx.setLineDash([]);
     ctx.globalAlpha = 1;
   }
 
@@ -352,6 +392,7 @@ export class Diagram {
    * @param {number} height
    */
   lanes(ctx, width, height) {
+    if (this.track) this.stretches(ctx, this.track);
     ctx.strokeStyle = theme.colors.lane;
     ctx.lineWidth = 1;
     ctx.beginPath();
@@ -365,6 +406,60 @@ export class Diagram {
   }
 
   /**
+   * The values of a variable, along the lanes of their actors.
+   *
+   * @param {Context} ctx
+   * @param {Track} track
+   */
+  stretches(ctx, track) {
+    const { view } = this, last = Math.max(0, view.count - 1), from = view.at(clamp(Math.floor(this.top) - 1, 0, last)) ?? 0, to = view.at(clamp(Math.ceil(this.top + this.rows), 0, last)) ?? 0;
+    for (const { actors } of view.lanes) {
+      if (actors.length > 1) continue;
+      const x = Math.round(this.x(actors[0]));
+      for (const stretch of track.stretches(actors[0], from, to + 1)) {
+        const value = stretch.value ?? "", hue = track.hue(value), width = track.width(value);
+        const top = HEADER + (view.row(stretch.from) - this.top + 0.5) * this.row, end = stretch.to >= this.trace.n ? view.count : view.row(stretch.to);
+        const bottom = HEADER + (end - this.top + 0.5) * this.row;
+        ctx.globalAlpha = 0.45;
+        ctx.fillStyle = track.range || hue === null ? theme.colors.soft : theme.hues[hue];
+        ctx.fillRect(x - width / 2, Math.max(HEADER, top), width, Math.max(0.5, Math.min(bottom, this.height + HEADER) - Math.max(HEADER, top)));
+      }
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  /**
+   * What the reader wrote, at the right of its rows.
+   *
+   * @param {Context} ctx
+   * @param {number} from
+   * @param {number} to
+   */
+  flags(ctx, from, to) {
+    ctx.globalAlpha = 1;
+    for (const [i, text] of this.notes) {
+      const row = this.view.row(i), y = this.y(i);
+      if (row < from || row >= to || y < HEADER || (this.view.shown && !this.view.shown[i])) continue;
+      ctx.fillStyle = theme.colors.future;
+      ctx.beginPath();
+      ctx.moveTo(this.width, y - 6); ctx.lineTo(this.width - 8, y); ctx.lineTo(this.width, y + 6);
+      ctx.closePath();
+      ctx.fill();
+      // The event itself stays in sight.
+      const actor = this.trace.actorOf(i), room = Math.min(this.width * 0.4, this.width - 30 - (actor === null ? 0 : this.x(actor)));
+      if (this.row < 13 || room < 40) continue;
+      ctx.font = "600 11.5px system-ui, sans-serif";
+      ctx.textBaseline = "middle";
+      ctx.textAlign = "right";
+      const shown = fittedHead(ctx, text, room), ground = i === this.selected ? theme.colors.band : theme.colors.card, wide = ctx.measureText(shown).width;
+      ctx.fillStyle = ground;
+      ctx.fillRect(this.width - 18 - wide, y - 9, wide + 8, 18);
+      label(ctx, shown, this.width - 12, y, theme.colors.future, ground);
+    }
+    ctx.textAlign = "left";
+  }
+
+  /**
    * How strongly an event is drawn: what is looked for stands out, and of a chosen event what is concurrent steps back.
    *
    * @param {Event} event
@@ -372,6 +467,7 @@ export class Diagram {
   strength(event) {
     if (event.i === this.selected) return 1;
     if (this.onWay) return this.onWay.has(event.i) ? 1 : 0.22;
+    if (this.lit.size && !this.lit.has(event.actor) && ![...event.causes, ...event.effects].some((end) => this.lit.has(end.actor))) return 0.18;
     if (this.chosen.size && !this.chosen.has(event.type ?? "")) return 0.18;
     if (this.past && !this.past.has(event) && !this.future?.has(event)) return 0.22;
     return 1;
@@ -494,6 +590,7 @@ export class Diagram {
    * @param {Event[]} events
    */
   numbers(ctx, events) {
+    // Of many steps in sight some are numbered; what a step does has no number of its own.
     const every = [1, 5, 20, 50, 100, 200, 500].find((step) => step * this.row >= 13) ?? 1000;
     ctx.globalAlpha = 1;
     ctx.fillStyle = theme.colors.card;
@@ -501,10 +598,28 @@ export class Diagram {
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
     for (const event of events) {
-      if ((event.i + 1) % every && event.i !== this.selected) continue;
+      if (this.since !== null) {
+        this.moment(ctx, event);
+        continue;
+      }
+      const step = this.trace.stepOf(event.i);
+      if (step === null || (step % every && event.i !== this.selected)) continue;
       ctx.fillStyle = event.i === this.selected ? theme.colors.accent : theme.colors.soft;
-      ctx.fillText(String(event.i + 1), this.gutter - 10, this.y(event.i));
+      ctx.fillText(String(step), this.gutter - 10, this.y(event.i));
     }
+  }
+
+  /**
+   * How long after the first the event was, by the clock of its actor.
+   *
+   * @param {Context} ctx
+   * @param {Event} event
+   */
+  moment(ctx, event) {
+    const every = Math.ceil(13 / this.row), span = this.view.row(event.i) % every && event.i !== this.selected ? null : between(this.since, event.time);
+    if (span === null) return;
+    ctx.fillStyle = event.i === this.selected ? theme.colors.accent : theme.colors.soft;
+    ctx.fillText(fittedHead(ctx, span.startsWith("−") ? span : `+${span}`, this.gutter - 16), this.gutter - 10, this.y(event.i));
   }
 
   /**
@@ -526,6 +641,7 @@ export class Diagram {
       if (x < -this.spacing || x > width) continue;
       ctx.fillStyle = here && actors.includes(here.actor) ? theme.colors.accent : theme.colors.ink;
       ctx.fillText(fitted(ctx, label, this.spacing - 12), x - 5, HEADER / 2);
+      if (actors.every((actor) => this.lit.has(actor))) ctx.fillRect(x - 5, HEADER - 5, Math.max(20, this.spacing - 16), 3);
     }
   }
 }

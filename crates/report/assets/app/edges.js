@@ -72,6 +72,13 @@ export class Edges {
   }
 
   /**
+   * Whether an edge joins the ends of a message or a timer and its setting.
+   *
+   * @param {number} edge
+   */
+  isMessage(edge) { return MESSAGES.has(this.joints[this.joint[edge]]); }
+
+  /**
    * Adds those that pass over a window to `found`: what begins before it and ends behind it.
    *
    * @param {number} from

@@ -2,6 +2,7 @@
 
 import { titleOf } from "./diagram.js";
 import { $, el, put, svg } from "./dom.js";
+import { named } from "./inspector.js";
 import { clip, number, plural } from "./text.js";
 import { isLocal } from "./trace.js";
 
@@ -16,10 +17,11 @@ export function showFacts(page) {
 
 /**
  * @param {PageData} page
+ * @param {AnyTrace[]} traces
  * @param {GoRecorded} go
  */
-export function showSheets(page, go) {
-  const sheets = [differenceSheet(page, go), invariantSheet(page, go), curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
+export function showSheets(page, traces, go) {
+  const sheets = [differenceSheet(page, traces, go), invariantSheet(page, go), curveSheet(page), phaseSheet(page), logSheet(page), messageSheet(page), warningSheet(page)];
   put($("sheets"), sheets);
 }
 
@@ -136,13 +138,14 @@ function invariantSheet(page, go) {
  * Where the logs of two executions first differ.
  *
  * @param {PageData} page
+ * @param {AnyTrace[]} traces
  * @param {GoRecorded} go
  */
-function differenceSheet(page, go) {
+function differenceSheet(page, traces, go) {
   if (!page.differences.length) return null;
   const [a, b] = page.traces.map((trace) => trace.name);
-  const link = (/** @type {number} */ i, /** @type {number} */ which) => (i < 0 ? "has no further event" : el("button", { type: "button", class: "link", onclick: () => go(i, which) }, `event ${number(i + 1)}`));
-  return sheet("Where they first differ", el("p", {}, "By actor the first event that is not alike: another kind, end, type or content. The earliest comes first; n goes to the next event that only one has."),
+  const link = (/** @type {number} */ i, /** @type {number} */ which) => (i < 0 ? "has no further event" : el("button", { type: "button", class: "link", onclick: () => go(i, which) }, named(traces[which], i)));
+  return sheet("Where they first differ", el("p", {}, "By actor the first event that is not alike: another kind, end, type or content. The earliest comes first.", el("span", { class: "keyed" }, " n goes to the next event that only one has.")),
     table(["actor", `in ${a}`, `in ${b}`], page.differences.map(({ actor, first, second }) => [actor, link(first, 0), link(second, 1)])));
 }
 

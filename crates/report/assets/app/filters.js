@@ -113,12 +113,14 @@ export class Filters {
       const all = names(one), pinned = all.every((name) => filter.pinned.has(name));
       return el("li", {}, small("◀", `Move ${one.label} to the left`, () => this.move(k, k - 1)), el("span", {}, one.label), small("▶", `Move ${one.label} to the right`, () => this.move(k, k + 1)),
         small("⇤", pinned ? `Unpin ${one.label}` : `Pin ${one.label} on the left`, () => this.pin(all), pinned),
+        small("◉", `Let ${one.label} stand out`, () => { this.current().stand(one.actors); this.show(); }, one.actors.every((actor) => this.current().lit.has(actor))),
         one.group !== null ? small("⇿", `Show the actors of ${one.label} apart`, () => { filter.groups = filter.groups.filter((group) => group !== one.group); this.changed(); }) : null,
         small("×", `Hide ${one.label}`, () => { all.forEach((name) => filter.actors.add(name)); this.changed(); }));
     };
     put(this.lanes, view.lanes.slice(0, LISTED).map(lane), view.lanes.length > LISTED ? el("li", {}, `and ${number(view.lanes.length - LISTED)} more`) : null);
     const types = local ? trace.types().slice(0, LISTED) : [];
-    put(this.types, types.map((type) => el("li", {}, el("label", {}, el("input", { type: "checkbox", checked: !filter.types.has(type), onchange: (/** @type {{ currentTarget: HTMLInputElement }} */ e) => { if (e.currentTarget.checked) filter.types.delete(type); else filter.types.add(type); this.changed(); } }), type))));
+    const alone = local ? el("li", {}, el("label", {}, el("input", { type: "checkbox", checked: !filter.local, onchange: (/** @type {{ currentTarget: HTMLInputElement }} */ e) => { filter.local = !e.currentTarget.checked; this.changed(); } }), "events of one actor alone")) : null;
+    put(this.types, alone, types.map((type) => el("li", {}, el("label", {}, el("input", { type: "checkbox", checked: !filter.types.has(type), onchange: (/** @type {{ currentTarget: HTMLInputElement }} */ e) => { if (e.currentTarget.checked) filter.types.delete(type); else filter.types.add(type); this.changed(); } }), type))));
     const back = [...filter.actors].slice(0, LISTED).map((name) => el("button", { type: "button", title: `Show ${name}`, onclick: () => { filter.actors.delete(name); this.changed(); } }, `+ ${name}`));
     put(this.hidden, back.length ? ["Hidden: ", back] : null);
     this.text.disabled = !local;

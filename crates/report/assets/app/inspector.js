@@ -21,9 +21,11 @@ export class Inspector {
   /**
    * @param {Go} go
    * @param {(button: HTMLElement) => unknown} copy copies the link of the chosen event
-   * @param {{ mark: () => unknown, chain: () => unknown }} stretch marks where a stretch begins, and shows the longest chain of it
+   * @param {{ mark: () => unknown, chain: () => unknown, critical: () => unknown }} stretch marks where a stretch begins, and shows the longest chain of it, and what took its time
+   * @param {{ note: (diagram: Diagram, i: number, text: string) => unknown, history: (diagram: Diagram, actor: number, variable: string) => unknown }} on a note was written; a variable is to be shown over time
    */
-  constructor(go, copy, stretch) {
+  constructor(go, copy, stretch, on) {
+    this.on = on;
     this.stretch = stretch;
     this.go = go;
     this.copy = copy;
@@ -46,10 +48,12 @@ export class Inspector {
   async show(diagram, event) {
     const { trace } = diagram;
     const turn = ++this.turn;
-    const [rows, times] = await Promise.all([trace.state(event.i), this.times(trace, event)]);
+    // What the links name; of many only the first.
+    const ends = [...event.causes.slice(0, 3), ...event.effects.slice(0, 3)];
+    const [rows, times] = await Promise.all([trace.state(event.i), this.times(trace, event), ...ends.map((end) => trace.load(end.i, end.i))]);
     if (turn !== this.turn) return;
-    put($("event"), this.head(diagram, event), times, this.changes(rows, event), this.sends(diagram, event), this.notes(trace, event), this.raw(trace, event));
-    this.states(trace, rows, event);
+    put($("event"), this.head(diagram, event), times, this.changes(rows, event), this.sends(diagram, event), this.notes(trace, event), this.note(diagram, event), this.raw(trace, event));
+    this.states(diagram, rows, event);
   }
 
   /**
@@ -62,7 +66,7 @@ export class Inspector {
     if (event.from && event.kind !== "send") words.push(`from ${event.from}`);
     if (event.to && event.kind === "send") words.push(`to ${event.to}`);
     if (event.time) words.push(event.time);
-    const chips = [["chip", event.kind.replaceAll("_", " ")]];
+    const chips = event.kind === "violation" ? [] : [["chip", event.kind.replaceAll("_", " ")]];
     if (trace.violations.includes(event.i)) chips.push(["chip alarm", "violation"]);
     if (trace.deviations.includes(event.i)) chips.push(["chip past", "deviates from the default order"]);
     if (event.external) chips.push(["chip", "from outside"]);
@@ -100,6 +104,7 @@ export class Inspector {
     const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => unknown} */ act) => el("button", { class: "link", type: "button", title, onclick: act }, text);
     const between = from && from.i !== event.i ? `longest chain between here and ${from.id}` : "longest chain to here";
     return el("p", { class: "sub" }, button(between, "The longest chain of events, each of which happens before the next (c)", this.stretch.chain), " · ",
+      event.time === null ? null : [button("critical path", "What it waited for, and where the time went (p)", this.stretch.critical), " · "],
       button(marked === event.i ? "unmark" : "mark", "A stretch begins here (m)", this.stretch.mark));
   }
 
@@ -113,7 +118,7 @@ export class Inspector {
     const { other } = diagram, twin = diagram.twin(event.i);
     if (!other) return null;
     if (twin === null) return el("p", { class: "sub only" }, `the ${other.trace.name} execution has no event like this`);
-    return el("p", { class: "sub" }, el("button", { class: "link", type: "button", onclick: () => this.go(other, twin) }, `the same in the ${other.trace.name} execution (event ${number(twin + 1)})`));
+    return el("p", { class: "sub" }, el("button", { class: "link", type: "button", onclick: () => this.go(other, twin) }, `the same in the ${other.trace.name} execution: ${named(other.trace, twin)}`));
   }
 
   /**
@@ -125,7 +130,7 @@ export class Inspector {
    */
   edges(diagram, event) {
     const item = (/** @type {End} */ end, /** @type {string} */ words) =>
-      el("p", { class: "sub" }, this.link(diagram, end.i, words), ` · ${KNOWN[end.joint] || end.joint}`, end.certain ? null : " (not certain)");
+      el("p", { class: "sub" }, this.link(diagram, end, words), ` · ${KNOWN[end.joint] || end.joint}`, end.certain ? null : " (not certain)");
     const word = (/** @type {End} */ end, /** @type {boolean} */ before) => {
       if (MESSAGES.has(end.joint)) return before ? (end.joint === "timer" ? "its setting" : "its send") : end.joint === "timer" ? "it fires" : "its receive";
       if (end.joint === "parent") return before ? "its parent" : "its child";
@@ -139,11 +144,11 @@ export class Inspector {
 
   /**
    * @param {Diagram} diagram
-   * @param {number} i
+   * @param {End} end
    * @param {string} text
    */
-  link(diagram, i, text) {
-    return el("button", { class: "link", type: "button", onclick: () => this.go(diagram, i) }, `${text} (event ${number(i + 1)})`);
+  link(diagram, end, text) {
+    return el("button", { class: "link", type: "button", onclick: () => this.go(diagram, end.i) }, `${text}: ${named(diagram.trace, end.i) || diagram.trace.actors[end.actor]}`);
   }
 
   /**
@@ -189,6 +194,19 @@ export class Inspector {
   }
 
   /**
+   * What the reader wrote at the event.
+   *
+   * @param {Diagram} diagram
+   * @param {Event} event
+   */
+  note(diagram, event) {
+    const input = el("input", { type: "text", id: "note", class: "note", placeholder: "goes with the link", autocomplete: "off", value: diagram.notes.get(event.i) ?? "" });
+    input.addEventListener("input", () => this.on.note(diagram, event.i, input.value));
+    input.addEventListener("keydown", (e) => { if (e.key === "Enter" || e.key === "Escape") { e.preventDefault(); diagram.box.focus(); } });
+    return el("p", { class: "sub" }, el("label", {}, "Note ", input));
+  }
+
+  /**
    * How much time lies between the event and the one before it in its log, and between it and what it came from. Clocks of two machines
    * may differ.
    *
@@ -218,16 +236,18 @@ export class Inspector {
    * @param {Event} event
    */
   raw(trace, event) {
-    const where = event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${!event.offset.startsWith("-") ? `, byte ${number(event.offset)}` : ""}`);
+    const line = lineOf(event);
+    const where = event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${!event.offset.startsWith("-") ? `, byte ${number(event.offset)}` : ""}`, line && el("code", { class: "command" }, line));
     return [el("details", { class: "record" }, el("summary", {}, "Record"), el("pre", {}, recordOf(trace.actors[event.actor], event))), where];
   }
 
   /**
-   * @param {AnyTrace} trace
+   * @param {Diagram} diagram
    * @param {Variable[]} rows
    * @param {Event} event
    */
-  states(trace, rows, event) {
+  states(diagram, rows, event) {
+    const { trace } = diagram;
     const by = /** @type {Map<number, Variable[]>} */ (new Map());
     for (const row of rows) {
       if (row.value === null) continue;
@@ -240,23 +260,46 @@ export class Inspector {
     }
     const actors = trace.order.filter((actor) => by.has(actor)).sort((a, b) => Number(b === event.actor) - Number(a === event.actor));
     const source = { model: "from a replay on the model", log: "from state records" }[trace.statesFrom];
-    put($("states"), el("h2", {}, "Variables after this event ", el("span", { class: "sub" }, source || "")), actors.slice(0, 60).map((actor) => this.actor(trace, actor, by.get(actor) ?? [], event)));
+    put($("states"), el("h2", {}, "Variables after this event ", el("span", { class: "sub" }, source || "")), actors.slice(0, 60).map((actor) => this.actor(diagram, actor, by.get(actor) ?? [], event)));
   }
 
   /**
-   * @param {AnyTrace} trace
+   * @param {Diagram} diagram
    * @param {number} actor
    * @param {Variable[]} rows
    * @param {Event} event
    */
-  actor(trace, actor, rows, event) {
+  actor(diagram, actor, rows, event) {
+    const { trace } = diagram;
+    const name = (/** @type {string} */ variable) => el("button", { type: "button", class: "link", title: `When ${variable} changes, and its values along the lanes`, onclick: () => this.on.history(diagram, actor, variable) }, variable);
     const open = actor === event.actor || this.opened.has(actor) || trace.actors.length <= 3;
     const brief = rows.slice(0, 4).map((row) => `${row.variable} ${clip(row.value ?? "gone", 18)}`).join(" · ");
     const details = el("details", { open }, el("summary", {}, trace.actors[actor], el("span", {}, `  ${brief}`)),
-      el("table", {}, rows.map((row) => el("tr", { class: row.at === event.i ? "changed" : null }, el("th", { scope: "row" }, row.variable), el("td", { class: "v" }, treeOf(row.value ?? "gone"))))));
+      el("table", {}, rows.map((row) => el("tr", { class: row.at === event.i ? "changed" : null }, el("th", { scope: "row" }, name(row.variable)), el("td", { class: "v" }, treeOf(row.value ?? "gone"))))));
     details.addEventListener("toggle", () => { if (details.open) this.opened.add(actor); else this.opened.delete(actor); });
     return details;
   }
+}
+
+/**
+ * A command that prints the line of an event out of its file, where it is a plain file and a place in it is known.
+ *
+ * @param {Pick<Event, "source" | "offset">} event
+ */
+export function lineOf({ source, offset }) {
+  if (source === null || !/^\d+$/.test(offset) || /\.(gz|zst|parquet)$/.test(source)) return null;
+  return `tail -c +${BigInt(offset) + 1n} '${source.replaceAll("'", "'\\''")}' | head -n 1`;
+}
+
+/**
+ * The name of an event, and its step; nothing where it is not known yet.
+ *
+ * @param {AnyTrace} trace
+ * @param {number} i
+ */
+export function named(trace, i) {
+  const step = trace.stepOf(i);
+  return `${trace.idOf(i) ?? ""}${step === null ? "" : ` (step ${number(step)})`}`;
 }
 
 /**

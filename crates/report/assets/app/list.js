@@ -7,7 +7,7 @@ import { clamp, number } from "./text.js";
 
 /** @import { Diagram } from "./diagram.js" */
 /** @import { View } from "./view.js" */
-/** @import { Event, Go } from "./types.js" */
+/** @import { AnyTrace, End, Event, Go } from "./types.js" */
 
 const ROW = 22;
 /** Browsers have no taller elements; in a longer list the scroll bar stands for shares of it. */
@@ -31,6 +31,14 @@ export const allRows = (n) => ({ count: n, at: (k) => k, find: (i) => i });
  */
 export const shownRows = (view) => (view.events ? { count: view.count, at: (k) => view.at(k) ?? null, find: (i) => (view.shown?.[i] ? view.row(i) : -1) } : allRows(view.count));
 
+/**
+ * The number of an event among the steps, where it is one.
+ *
+ * @param {AnyTrace} trace
+ * @param {Event} event
+ */
+const stepped = (trace, event) => { const step = trace.stepOf(event.i); return step === null ? "" : number(step); };
+
 export class EventList {
   /**
    * @param {string} label
@@ -49,6 +57,8 @@ export class EventList {
     this.waiting = 0;
     /** @type {Map<number, HTMLElement>} by row */
     this.elements = new Map();
+    /** @type {(event: Event) => string} what else a row tells */
+    this.detail = () => "";
     this.inner = el("div", { role: "presentation" });
     this.box = el("div", { class: "events", role: "listbox", "aria-label": label }, this.inner);
     this.status = el("p", { class: "hidden", role: "status" });
@@ -153,7 +163,7 @@ export class EventList {
     if (row.dataset.shown === state && row.dataset.shown !== "") return;
     row.dataset.shown = state;
     if (event) put(row, this.content(diagram, event)); else put(row, "…");
-    row.title = event ? `${diagram.trace.actors[event.actor]} ${sentenceOf(event)}` : "";
+    row.title = event ? `${event.id} ${sentenceOf(event)}` : "";
     row.setAttribute("aria-label", event ? this.label(diagram, event) : "not loaded yet");
   }
 
@@ -162,8 +172,8 @@ export class EventList {
    * @param {Event} event
    */
   content(diagram, event) {
-    const { trace } = diagram;
-    return [el("span", { class: "n" }, number(event.i + 1)), " ", el("b", {}, trace.actors[event.actor]), ` ${sentenceOf(event)}`, trace.violations.includes(event.i) ? el("i", {}, " · violation") : null];
+    const { trace } = diagram, actor = trace.actors[event.actor];
+    return [el("span", { class: "n" }, stepped(trace, event)), " ", el("b", {}, actor), "/", el("span", { class: "seq" }, event.id.slice(actor.length + 1)), ` ${this.words(event)}`, trace.violations.includes(event.i) ? el("i", {}, " · violation") : null];
   }
 
   /**
@@ -175,12 +185,23 @@ export class EventList {
   label(diagram, event) {
     const { trace } = diagram, notes = /** @type {string[]} */ ([]);
     const [cause] = event.causes.filter((end) => MESSAGES.has(end.joint)), effects = event.effects.filter((end) => MESSAGES.has(end.joint));
-    if (cause) notes.push(`comes from event ${cause.i + 1}`);
-    if (effects.length) notes.push(`leads to event ${effects.slice(0, 3).map((end) => end.i + 1).join(", ")}`);
+    const name = (/** @type {End} */ end) => trace.idOf(end.i) ?? trace.actors[end.actor];
+    if (cause) notes.push(`comes from ${name(cause)}`);
+    if (effects.length) notes.push(`leads to ${effects.slice(0, 3).map(name).join(", ")}`);
     if (trace.deviations.includes(event.i)) notes.push("deviates from the default order");
     if (!event.kept) notes.push("pruned");
-    const shown = `${number(event.i + 1)} ${trace.actors[event.actor]} ${sentenceOf(event)}${trace.violations.includes(event.i) ? " · violation" : ""}`;
-    return [shown, ...notes].join(", ");
+    const shown = `${stepped(trace, event)} ${event.id} ${this.words(event)}${trace.violations.includes(event.i) ? " · violation" : ""}`;
+    return [shown.trim(), ...notes].join(", ");
+  }
+
+  /**
+   * What stands in a row behind the name of the event.
+   *
+   * @param {Event} event
+   */
+  words(event) {
+    const more = this.detail(event);
+    return more ? `${more} · ${sentenceOf(event)}` : sentenceOf(event);
   }
 
   /** @param {number} k */

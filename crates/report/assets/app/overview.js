@@ -69,6 +69,8 @@ export class Overview {
     const lines = new Uint8Array(Math.ceil(height * ratio) + 1);
     for (const i of d.found) lines[Math.floor(at(d.view.row(i)) * ratio)] = 1;
     lines.forEach((hit, line) => { if (hit) ctx.fillRect(width - 7, line / ratio, 7, 1.5); });
+    ctx.fillStyle = theme.colors.future;
+    for (const i of d.notes.keys()) ctx.fillRect(0, at(d.view.row(i)) - 1, 10, 3);
     if (d.selected !== null) {
       ctx.fillStyle = theme.colors.accent;
       ctx.fillRect(0, at(d.view.row(d.selected)), width, 2);

@@ -5,26 +5,31 @@
 //     "two words"         with a space
 //     /Term\(\d+\)/i      a regular expression, also behind a field: payload:/…/
 //     NOT kind:send       all but these
+//     fields.term:>3      a number above another; took:>100ms a message that was that long under way; gap:>1s, time:<=…
 //     raft-*:Vote         events of an actor by name, by type
 //     a:Vote -> b:Vote    events of which each happens before the next
+//     a:Vote || b:Vote    events of which neither happens before the other
 
+import { momentOf, nanoseconds } from "./clock.js";
 import { membersOf, plainOf, valueOf } from "./json.js";
 
 /** @import { Edges } from "./edges.js" */
 /** @import { ChangeData, ColumnData, Numbers } from "./types.js" */
 
-/** @typedef {{ key: string | null, path: string[], text: string, regex: boolean, flags: string }} Test what one field, or any, has to hold */
+/** @typedef {{ key: string | null, path: string[], text: string, regex: boolean, flags: string, compare?: string }} Test what one field, or any, has to hold; with `compare` it is above or below a number */
 /** @typedef {{ not: boolean, tests: Test[] }} Term all of its tests hold, or, with `not`, not all */
-/** @typedef {{ patterns: Term[][], error: string | null }} Query events one after the other */
+/** @typedef {{ patterns: Term[][], apart: boolean, error: string | null }} Query events one after the other, or two that are concurrent */
 /** @typedef {"type" | "payload" | "from" | "to" | "fields" | "time" | "msg_id" | "source"} TextField */
 
 /** @type {readonly TextField[]} */
 const TEXTS = ["type", "payload", "from", "to", "fields", "time", "msg_id", "source"];
 /** Fields that a word without one is looked for in: all but the file, which is the same for a whole log. */
 const ANYWHERE = new Set(["actor", "kind", "id", "state", ...TEXTS.filter((name) => name !== "source")]);
-const KEYS = new Set(["source", "is", ...ANYWHERE]);
+const KEYS = new Set(["source", "is", "took", "gap", ...ANYWHERE]);
+/** Times between events: since the send of a message, since the event before of the actor. */
+export const SPANS = ["took", "gap"];
 /** What `is:` asks for. */
-export const MARKS = ["violation", "kept", "pruned", "outside", "affected", "only"];
+export const MARKS = ["violation", "kept", "pruned", "outside", "affected", "only", "local"];
 
 /**
  * @param {string} text
@@ -33,10 +38,12 @@ export const MARKS = ["violation", "kept", "pruned", "outside", "affected", "onl
  */
 export function queryOf(text, actors) {
   const patterns = /** @type {Term[][]} */ ([[]]);
-  let not = false, error = /** @type {string | null} */ (null);
+  let not = false, error = /** @type {string | null} */ (null), joint = "";
   for (const { quoted, token } of tokensOf(text)) {
-    if (token === "->" && !quoted) {
-      if (!patterns[patterns.length - 1].length) error = "an event is missing before ->";
+    if ((token === "->" || token === "||") && !quoted) {
+      if (!patterns[patterns.length - 1].length) error = `an event is missing before ${token}`;
+      if (joint === "||" || (joint && joint !== token)) error = error ?? "|| stands between two events";
+      joint = token;
       patterns.push([]);
     } else if (token === "NOT" && !quoted) not = true;
     else {
@@ -47,8 +54,8 @@ export function queryOf(text, actors) {
     }
   }
   if (not) error = error ?? "a word is missing behind NOT";
-  if (patterns.length > 1 && !patterns[patterns.length - 1].length) error = error ?? "an event is missing behind ->";
-  return { patterns, error };
+  if (patterns.length > 1 && !patterns[patterns.length - 1].length) error = error ?? `an event is missing behind ${joint}`;
+  return { patterns, apart: joint === "||", error };
 }
 
 /**
@@ -123,6 +130,9 @@ export const nameOf = (name) => `^${name.replace(/[.+?^${}()|[\]\\/]/g, "\\$&").
 function testOf(key, path, text, quoted) {
   if (quoted) text = text.replace(/^"|"$/g, "");
   const regex = quoted ? null : /^\/(.+)\/([imsu]*)$/s.exec(text);
+  const compare = quoted || key === null || key === "is" ? null : /^(>=|<=|>|<)(.+)$/.exec(text);
+  if (compare && !Number.isNaN(boundOf(key, compare[2]))) return { tests: [{ key, path, text: compare[2], regex: false, flags: "", compare: compare[1] }], problem: null };
+  if (key !== null && SPANS.includes(key)) return { tests: [], problem: `${key}: takes a time, as in ${key}:>100ms` };
   if (key === "is" && !MARKS.includes(text)) return { tests: [], problem: `is: takes one of ${MARKS.join(", ")}` };
   if (!regex) return { tests: [{ key, path, text: text.toLowerCase(), regex: false, flags: "" }], problem: null };
   const [, source, flags] = regex;
@@ -134,11 +144,32 @@ function testOf(key, path, text, quoted) {
   return { tests: [{ key, path, text: source, regex: true, flags }], problem: null };
 }
 
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+/**
+ * What a comparison is with, as a number; NaN where it is none.
+ *
+ * @param {string | null} key
+ * @param {string} text
+ */
+function boundOf(key, text) {
+  if (key !== null && SPANS.includes(key)) return nanoseconds(text);
+  if (key !== "time") return DECIMAL.test(text.trim()) ? Number(text) : NaN;
+  return Number(momentOf(text)?.at ?? NaN);
+}
+
+/** @type {Record<string, (a: number, b: number) => boolean>} */
+const COMPARE = { ">": (a, b) => a > b, ">=": (a, b) => a >= b, "<": (a, b) => a < b, "<=": (a, b) => a <= b };
+
 /**
  * @param {Test} test
  * @returns {(text: string) => boolean}
  */
-function holding({ text, regex, flags }) {
+function holding({ key, text, regex, flags, compare }) {
+  if (compare) {
+    const bound = boundOf(key, text), holds = COMPARE[compare];
+    return (one) => holds(boundOf(key, one), bound);
+  }
   if (!regex) return (one) => one.toLowerCase().includes(text);
   const expression = new RegExp(text, flags);
   return (one) => expression.test(one);
@@ -162,7 +193,7 @@ export function memberOf(text, path) {
   return plainOf(value) ?? JSON.stringify(value);
 }
 
-/** @typedef {{ columns: Pick<ColumnData, "texts" | "actor" | "kind" | "flags" | TextField>, actors: string[], kinds: string[], changes: ChangeData, idOf: (k: number) => string, marked: (mark: string, k: number) => boolean }} Searched an execution */
+/** @typedef {{ columns: Pick<ColumnData, "texts" | "actor" | "kind" | "flags" | TextField>, actors: string[], kinds: string[], changes: ChangeData, idOf: (k: number) => string, span: (key: string, k: number) => number, marked: (mark: string, k: number) => boolean }} Searched an execution */
 
 /**
  * Says of an event whether all the terms hold. Each text is looked at once, however many events have it.
@@ -184,10 +215,15 @@ export function finder(terms, trace) {
  * @param {Searched} trace
  * @returns {(k: number) => boolean}
  */
-function testing(test, { columns, actors, kinds, changes, idOf, marked }) {
-  const { key, path, text, regex } = test;
+function testing(test, { columns, actors, kinds, changes, idOf, span, marked }) {
+  const { key, path, text, regex, compare } = test;
   if (key === "is") return (k) => marked(text, k);
-  if (text === "") return () => true;
+  if (key !== null && compare && SPANS.includes(key)) {
+    const bound = boundOf(key, text), holds = COMPARE[compare];
+    return (k) => holds(span(key, k), bound);
+  }
+  // A member of any value is asked for where only its name stands there.
+  if (text === "" && !path.length) return () => true;
   const holds = holding(test);
   const has = (/** @type {string[]} */ of) => Uint8Array.from(of, (one) => Number(holds(one)));
   const wanted = (/** @type {string} */ name) => (key === null ? ANYWHERE.has(name) : key === name);
@@ -240,7 +276,8 @@ function changed(changes, path, holds) {
   };
   for (let k = 0; k < changes.event.length; k++) {
     const name = changes.texts[changes.variable[k]], value = changes.value[k];
-    if (path.length ? name === path[0] && value >= 0 && within(value) : holds(name) || (value >= 0 && within(value))) found.add(changes.event[k]);
+    const gone = value < 0 && path.length === 1 && holds("");
+    if (path.length ? name === path[0] && (gone || (value >= 0 && within(value))) : holds(name) || (value >= 0 && within(value))) found.add(changes.event[k]);
   }
   return found;
 }

@@ -1,9 +1,10 @@
 // An execution on a server: events come in blocks as they are looked at.
 
 import { Reach, Stretches } from "./causality.js";
+import { groupOf } from "./counts.js";
 import { Edges } from "./edges.js";
-import { number } from "./text.js";
-import { Trace, WITHIN, eventOf } from "./trace.js";
+import { SPANS, nameOf } from "./pattern.js";
+import { Trace, WITHIN, eventOf, placeOf } from "./trace.js";
 
 /** @import { Query } from "./pattern.js" */
 /** @import { Edge, Event, Found, PageData, TraceData, Variable } from "./types.js" */
@@ -21,7 +22,7 @@ async function ask(question) {
   return answer.json();
 }
 
-/** @typedef {{ events: Event[], edges: Edges, passing: Edge[] }} Block its events, their edges, and the edges that pass over all of it */
+/** @typedef {{ events: Event[], edges: Edges, passing: Edge[], before: number, steps: (number | null)[] }} Block its events, their edges, the edges that pass over all of it, how many steps are before it, and by event its number among the steps */
 
 export class RemoteTrace extends Trace {
   /**
@@ -32,6 +33,8 @@ export class RemoteTrace extends Trace {
     super(page, data);
     /** @type {Map<number, Block | Promise<void>>} */
     this.blocks = new Map();
+    /** How many steps there are. */
+    this.count = data.steps;
     /** @type {Map<string, number>} */
     this.seen = new Map();
     /** @type {(() => void) | null} called when there is a new type */
@@ -72,10 +75,12 @@ export class RemoteTrace extends Trace {
     const base = b * BLOCK;
     const coming = ask({ ask: "events", from: base, to: Math.min(this.n, base + BLOCK) }).then((answer) => {
       const edges = new Edges(this.page.joints, answer.columns);
-      const events = answer.columns.actor.map((/** @type {number} */ _, /** @type {number} */ k) => eventOf(this.page, this.actors, answer.columns, edges, base, base + k));
-      this.blocks.set(b, { events, edges, passing: answer.crossing });
+      let step = answer.steps;
+      const events = /** @type {Event[]} */ (answer.columns.actor.map((/** @type {number} */ _, /** @type {number} */ k) => eventOf(this.page, this.actors, answer.columns, edges, base, base + k)));
+      const steps = events.map(({ kind }) => (WITHIN.has(kind) ? null : ++step));
+      this.blocks.set(b, { events, edges, passing: answer.crossing, before: answer.steps, steps });
       while (this.blocks.size > KEPT_BLOCKS) this.drop();
-      this.count(events);
+      this.note(events);
     }, (error) => { this.blocks.delete(b); throw error; });
     this.blocks.set(b, coming);
     return coming;
@@ -87,7 +92,7 @@ export class RemoteTrace extends Trace {
   }
 
   /** @param {Event[]} events */
-  count(events) {
+  note(events) {
     const before = this.seen.size;
     for (const event of events) if (event.type) this.seen.set(event.type, (this.seen.get(event.type) || 0) + 1);
     if (this.seen.size > before && this.onTypes) this.onTypes();
@@ -105,7 +110,22 @@ export class RemoteTrace extends Trace {
   notes(_i) { return []; }
 
   /** @param {number} i */
-  position(i) { return `event ${number(i + 1)} of ${number(this.n)}`; }
+  position(i) {
+    const block = this.block(Math.floor(i / BLOCK)), steps = (block?.steps ?? []).slice(0, (i % BLOCK) + 1).filter((step) => step !== null);
+    return placeOf(steps[steps.length - 1] ?? block?.before ?? 0, this.count);
+  }
+
+  /**
+   * @param {number} i
+   * @returns {string | null}
+   */
+  idOf(i) { return this.get(i)?.id ?? null; }
+
+  /**
+   * @param {number} i
+   * @returns {number | null}
+   */
+  stepOf(i) { return this.block(Math.floor(i / BLOCK))?.steps[i % BLOCK] ?? null; }
 
   /**
    * Edges that pass over a window: they have an end in one of its blocks, or pass over these too.
@@ -170,11 +190,32 @@ export class RemoteTrace extends Trace {
    * @param {number} after
    * @returns {Promise<Found>}
    */
-  async search({ patterns }, after) {
+  async search({ patterns, apart }, after) {
+    if (patterns.flat().some((term) => term.tests.some(({ key, compare }) => compare && (key === "time" || SPANS.includes(key ?? ""))))) throw new Error("times are compared on a page in one file; a served page has not all events");
+    if (apart) throw new Error("concurrent events are found on a page in one file; a served page has not all events");
     const { events, total, matches } = await ask({ ask: "search", patterns, after: after < 0 ? null : after });
     if (patterns.length < 2) return { events, total };
     const by = new Map(matches.map((/** @type {number[]} */ match) => [match[match.length - 1], match]));
     return { events, total, taking: [...new Set(matches.flat())].sort((a, b) => a - b), match: (event) => by.get(event) ?? [event] };
+  }
+
+  /**
+   * All events, counted by one of `SERVED`.
+   *
+   * @param {string} by
+   * @returns {Promise<import("./counts.js").Group[]>}
+   */
+  async groups(by) { return (await ask({ ask: "counts", by })).groups.map((/** @type {any} */ told) => groupOf(this.actors, told)); }
+
+  /**
+   * @param {number} actor
+   * @param {string} variable
+   * @returns {Promise<number[]>}
+   */
+  async changesOf(actor, variable) {
+    const test = (/** @type {string} */ key, /** @type {string[]} */ path, /** @type {string} */ text, regex = false) => ({ key, path, text, regex, flags: "" });
+    const tests = [test("actor", [], nameOf(this.actors[actor]), true), test("state", [variable], "")];
+    return (await ask({ ask: "search", patterns: [[{ not: false, tests }]], after: null })).events;
   }
 
   /**

@@ -9,7 +9,7 @@ import { number, plural } from "./text.js";
 /** @import { Diagram } from "./diagram.js" */
 /** @import { Rows } from "./list.js" */
 /** @import { Query } from "./pattern.js" */
-/** @import { Found, Go } from "./types.js" */
+/** @import { Event, Found, Go } from "./types.js" */
 
 /** What a search finds, loaded as far as it was looked at. */
 export class Hits {
@@ -78,6 +78,8 @@ export class Search {
     this.asked = "";
     this.turn = 0;
     this.timer = 0;
+    /** Called when other events are found. */
+    this.changed = () => {};
     this.input = /** @type {HTMLInputElement} */ ($("search"));
     this.list = new EventList("Events that were found", (_, i) => this.choose(this.hits.find(i)), fail);
     this.titled = el("h2", {}, "Found");
@@ -96,13 +98,24 @@ export class Search {
     });
   }
 
+  /**
+   * Searches for something as if it was typed.
+   *
+   * @param {string} text
+   */
+  look(text) {
+    this.input.value = text;
+    return this.run();
+  }
+
   async run() {
+    this.list.detail = () => "";
     const text = this.input.value, diagram = this.current(), query = queryOf(text, diagram.trace.actors), turn = ++this.turn;
     const hits = new Hits(diagram.trace, query);
     try {
       if (!isEmpty(query) && !query.error) await hits.more();
     } catch (error) {
-      if (!query.patterns.flat().some((term) => term.tests.some((test) => test.regex))) {
+      if (!query.apart && !query.patterns.flat().some((term) => term.tests.some((test) => test.regex || test.compare))) {
         this.fail(error);
         return;
       }
@@ -131,6 +144,7 @@ export class Search {
   mark(diagram, found) {
     diagram.found = found;
     diagram.draw();
+    this.changed();
   }
 
   /** Says which of how many is shown. */
@@ -172,7 +186,7 @@ export class Search {
     this.at = k;
     this.list.activate(k, false);
     this.report();
-    if (this.hits.match) this.diagram.follow(this.hits.match(i));
+    if (this.hits.match) this.diagram.follow(this.hits.match(i), this.hits.query.apart);
     this.go(this.diagram, i);
   }
 
@@ -182,8 +196,10 @@ export class Search {
    * @param {Diagram} diagram
    * @param {string} title
    * @param {number[]} events in order
+   * @param {(event: Event) => string} [detail] what else a row tells
    */
-  listed(diagram, title, events) {
+  listed(diagram, title, events, detail = () => "") {
+    this.list.detail = detail;
     this.turn++;
     this.input.value = "";
     if (this.diagram && this.diagram !== diagram) this.mark(this.diagram, new Set());

@@ -1,6 +1,8 @@
 // An execution that is in the page. Events are known by their position in the order, from 0.
 
+import { apartOf } from "./apart.js";
 import { firstOf, longestOf, reachOf } from "./causality.js";
+import { timesOf } from "./counts.js";
 import { Edges } from "./edges.js";
 import { chainsOf, finder } from "./pattern.js";
 import { natural, number, plural } from "./text.js";
@@ -23,6 +25,14 @@ export const WITHIN = new Set(["send", "timer_set", "timer_cancel", "state", "bl
 export function nameOf(actor, incarnation, seq) {
   return `${actor}/${incarnation || /\/[0-9]+$/.test(actor) ? `${incarnation}/` : ""}${seq}`;
 }
+
+/**
+ * Where an event stands among the steps.
+ *
+ * @param {number} at how many steps are at or before it
+ * @param {number} all
+ */
+export const placeOf = (at, all) => (at ? `step ${number(at)} of ${number(all)}` : `before the first of ${plural(all, "step")}`);
 
 /**
  * One event, out of columns that begin at event `base`. Sequence numbers and places in files are texts: JavaScript would round large ones.
@@ -107,6 +117,10 @@ export class LocalTrace extends Trace {
       if (!within.has(c.kind[i])) this.steps.push(i);
       if (c.place[i] >= 0) this.chain[c.actor[i]][c.place[i]] = i;
     }
+    /** @type {Uint8Array | null} */
+    this.apart = null;
+    /** @type {ReturnType<typeof timesOf> | null} */
+    this.clock = null;
     this.changes = data.changes;
     this.spans = spansOf(data.changes);
     /** @type {Map<number, string[]>} */
@@ -152,6 +166,28 @@ export class LocalTrace extends Trace {
    */
   actorOf(i) { return this.columns.actor[i] ?? null; }
 
+  /**
+   * The name of an event; null where it is not known yet.
+   *
+   * @param {number} i
+   * @returns {string | null}
+   */
+  idOf(i) {
+    const { actor, incarnation, seq } = this.columns;
+    return i < 0 || i >= this.n ? null : nameOf(this.actors[actor[i]], incarnation[i], seq[i]);
+  }
+
+  /**
+   * The number of an event among the steps, from 1; null where it is none, or is not known yet.
+   *
+   * @param {number} i
+   * @returns {number | null}
+   */
+  stepOf(i) {
+    const at = this.stepIndex(i);
+    return this.steps[at] === i ? at + 1 : null;
+  }
+
   /** @param {number} i */
   notes(i) { return this.noted.get(i) || []; }
 
@@ -177,8 +213,7 @@ export class LocalTrace extends Trace {
 
   /** @param {number} i */
   position(i) {
-    const at = this.stepIndex(i);
-    return at < 0 ? `before the first of ${plural(this.steps.length, "step")}` : `step ${number(at + 1)} of ${number(this.steps.length)}`;
+    return placeOf(this.stepIndex(i) + 1, this.steps.length);
   }
 
   /**
@@ -227,20 +262,61 @@ export class LocalTrace extends Trace {
   }
 
   /**
+   * The events at which a variable of an actor changes.
+   *
+   * @param {number} actor
+   * @param {string} variable
+   * @returns {Promise<number[]>}
+   */
+  async changesOf(actor, variable) { return this.spans.find((span) => span.actor === actor && span.variable === variable)?.events ?? []; }
+
+  /** By event 1 where it is neither an end of a message nor in an order with an event of another actor. */
+  get alone() {
+    if (this.apart) return this.apart;
+    const { kind } = this.columns, between = this.page.kinds.map((name) => name === "send" || name === "receive"), { cause, cause_actor, effect, effect_actor } = this.edges;
+    const apart = Uint8Array.from(kind, (one) => (between[one] ? 0 : 1));
+    for (let k = 0; k < cause.length; k++) if (cause_actor[k] !== effect_actor[k]) apart[cause[k]] = apart[effect[k]] = 0;
+    this.apart = apart;
+    return apart;
+  }
+
+  /** By event its time in nanoseconds since the first that has one. */
+  get times() { return (this.clock = this.clock ?? timesOf(this)); }
+
+  /**
+   * How long it is from the send of a message to an event (`took`), or from the event before it of its actor (`gap`); NaN where that is
+   * not known.
+   *
+   * @param {string} key
+   * @param {number} i
+   */
+  span(key, i) {
+    const { at } = this.times, { actor, place } = this.columns;
+    if (key === "gap") return place[i] > 0 ? at[i] - at[this.chain[actor[i]][place[i] - 1]] : NaN;
+    let longest = NaN;
+    this.edges.each(i, false, (cause, edge) => {
+      const wait = at[i] - at[cause];
+      if (actor[cause] !== actor[i] && this.edges.isMessage(edge) && !(wait <= longest)) longest = wait;
+    });
+    return longest;
+  }
+
+  /**
    * What patterns of events are looked for in.
    *
    * @param {Term[]} terms
    */
   finder(terms) {
-    const { actor, incarnation, seq, flags } = this.columns;
-    const idOf = (/** @type {number} */ k) => nameOf(this.actors[actor[k]], incarnation[k], seq[k]);
+    const { flags } = this.columns;
+    const idOf = (/** @type {number} */ k) => this.idOf(k) ?? "";
     const violations = new Set(this.violations);
     /** @type {Record<string, (k: number) => boolean>} */
     const marks = {
       violation: (k) => violations.has(k), kept: (k) => (flags[k] & KEPT) !== 0, pruned: (k) => (flags[k] & KEPT) === 0,
       outside: (k) => (flags[k] & EXTERNAL) !== 0, affected: (k) => (flags[k] & AFFECTED) !== 0, only: (k) => this.only(k),
+      local: (k) => this.alone[k] === 1,
     };
-    return finder(terms, { columns: this.columns, actors: this.actors, kinds: this.page.kinds, changes: this.changes, idOf, marked: (mark, k) => marks[mark](k) });
+    return finder(terms, { columns: this.columns, actors: this.actors, kinds: this.page.kinds, changes: this.changes, idOf, span: (key, k) => this.span(key, k), marked: (mark, k) => marks[mark](k) });
   }
 
   /**
@@ -250,8 +326,12 @@ export class LocalTrace extends Trace {
    * @param {number} after
    * @returns {Promise<Found>}
    */
-  async search({ patterns }, after) {
+  async search({ patterns, apart }, after) {
     const finders = patterns.map((terms) => this.finder(terms));
+    if (apart) {
+      const pairs = apartOf(this, [finders[0], finders[1]]), events = [...pairs.keys()].filter((i) => i > after);
+      return { events, total: events.length, match: (event) => [event, pairs.get(event) ?? event].sort((a, b) => a - b) };
+    }
     if (finders.length > 1) {
       const chains = chainsOf(this, finders), events = chains.events.filter((i) => i > after);
       return { events, total: events.length, taking: chains.taking, match: chains.before };
@@ -285,8 +365,8 @@ export class LocalTrace extends Trace {
    * @returns {Promise<number | null>}
    */
   async named(name) {
-    const { actor, incarnation, seq } = this.columns;
-    for (let i = 0; i < this.n; i++) if (name.endsWith(seq[i]) && nameOf(this.actors[actor[i]], incarnation[i], seq[i]) === name) return i;
+    const { seq } = this.columns;
+    for (let i = 0; i < this.n; i++) if (name.endsWith(seq[i]) && this.idOf(i) === name) return i;
     return null;
   }
 

@@ -36,6 +36,8 @@ export interface TraceData {
   name: string;
   actors: string[];
   events: number;
+  /** How many steps there are, of a served execution. */
+  steps: number;
   columns: ColumnData;
   changes: ChangeData;
   notes: [number, string][];
@@ -182,6 +184,8 @@ export type AnyTrace = LocalTrace | RemoteTrace;
 export interface DiagramListener {
   select(diagram: Diagram, i: number): void;
   hover(event: Event | null, at?: MouseEvent): void;
+  /** Other rows are in sight. */
+  moved(): void;
   fail(error: unknown): void;
 }
 

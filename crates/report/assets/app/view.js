@@ -19,6 +19,8 @@ export class Filter {
     this.types = new Set();
     /** A search: what it finds is hidden. */
     this.text = "";
+    /** Whether events are hidden that are in no order with those of other actors. */
+    this.local = false;
     /** @type {string[]} patterns of names; the actors of each share a lane */
     this.groups = [];
     /** @type {string[]} actors from the left, those pinned first; others follow in their own order */
@@ -27,7 +29,7 @@ export class Filter {
     this.pinned = new Set();
   }
 
-  get hides() { return this.actors.size > 0 || this.types.size > 0 || this.text.trim() !== ""; }
+  get hides() { return this.actors.size > 0 || this.types.size > 0 || this.local || this.text.trim() !== ""; }
   get isEmpty() { return !this.hides && !this.groups.length && !this.order.length; }
 }
 
@@ -136,11 +138,11 @@ function shownOf(trace, filter, lane) {
   const { actor, type, texts } = trace.columns, query = queryOf(filter.text, trace.actors);
   const hides = isEmpty(query) || query.error ? () => false : trace.finder(query.patterns[0]);
   const types = Uint8Array.from(texts, (text) => Number(filter.types.has(text))), untyped = filter.types.has("");
-  const shown = new Uint8Array(trace.n);
+  const shown = new Uint8Array(trace.n), alone = filter.local ? trace.alone : null;
   for (let i = 0; i < trace.n; i++) {
     const typed = type[i] < 0 ? untyped : types[type[i]] === 1;
     // Where the violation is seen is never hidden by its type or text.
-    shown[i] = Number(lane[actor[i]] >= 0 && ((!typed && !hides(i)) || trace.violations.includes(i)));
+    shown[i] = Number(lane[actor[i]] >= 0 && ((!typed && !(alone && alone[i]) && !hides(i)) || trace.violations.includes(i)));
   }
   return shown;
 }

@@ -7,6 +7,7 @@ use demi_lineage::query::Query;
 use serde::{Deserialize, Serialize};
 
 use super::Served;
+use super::counts::{By, Group};
 use super::search::{Term, longest};
 use crate::columns::ColumnBuilder;
 use crate::data::{Changes, Columns};
@@ -48,6 +49,8 @@ pub(crate) enum Ask {
     Named { name: String },
     /// How many events of each actor lie in each part of the order.
     Overview {},
+    /// How many events there are of each type, actor or kind.
+    Counts { by: By },
 }
 
 /// An answer.
@@ -58,6 +61,8 @@ pub(crate) enum Answer {
         from: u32,
         columns: Box<Columns>,
         crossing: Vec<[u32; 4]>,
+        /// How many steps there are before `from`.
+        steps: u32,
     },
     /// Actor, variable, value, event of the change, value before.
     State {
@@ -85,6 +90,10 @@ pub(crate) enum Answer {
     Overview {
         counts: Vec<Vec<u32>>,
     },
+    /// Groups of many events first.
+    Counts {
+        groups: Vec<Group>,
+    },
 }
 
 impl Served {
@@ -102,7 +111,8 @@ impl Served {
                     filling.push(s, e, &content);
                 }
                 let crossing = self.crossing.over(s, from, to);
-                Answer::Events { from, columns: Box::new(filling.finish(s)), crossing }
+                let steps = self.steps_before(from);
+                Answer::Events { from, columns: Box::new(filling.finish(s)), crossing, steps }
             }
             Ask::State { at } => Answer::State { state: self.timelines.at(at) },
             Ask::Past { of } if of < n => self.reach(of, false)?,
@@ -130,6 +140,7 @@ impl Served {
             }
             Ask::Chain { .. } => Answer::Chain { chain: Vec::new() },
             Ask::Named { name } => Answer::Event { event: s.named(&name).ok() },
+            Ask::Counts { by } => self.counts(by)?,
             Ask::Overview {} => {
                 let rows = OVERVIEW.min(s.len()).max(1);
                 let mut counts = vec![vec![0; s.actors.len()]; rows];
@@ -139,6 +150,13 @@ impl Served {
                 Answer::Overview { counts }
             }
         })
+    }
+
+    /// How many steps there are before an event.
+    fn steps_before(&self, e: u32) -> u32 {
+        let block = (e as usize / BLOCK).min(self.steps.len().saturating_sub(1));
+        let rest = (block * BLOCK) as u32..e;
+        self.steps.get(block).map_or(0, |before| before + rest.filter(|e| self.is_step(*e)).count() as u32)
     }
 
     /// The order index, which belongs to one question: what it has read stays in its own memory.
@@ -216,7 +234,7 @@ pub(crate) struct Crossing {
 }
 
 /// Events in a block.
-const BLOCK: usize = 1024;
+pub(crate) const BLOCK: usize = 1024;
 
 impl Crossing {
     pub(crate) fn new(s: &Skeleton) -> Crossing {

@@ -2,6 +2,7 @@
 //! time. It reads, and writes nothing.
 
 mod answer;
+mod counts;
 mod http;
 mod search;
 
@@ -23,7 +24,7 @@ use crate::input::{Input, describe};
 use crate::invariants::invariants;
 use crate::page::html;
 use crate::timeline::Timeline;
-use answer::{Crossing, Timelines};
+use answer::{BLOCK, Crossing, Timelines};
 
 /// An execution that is ready to be served: about 60 bytes of memory an event. What its events say, and what happens before what, is read from its
 /// tables and its order index when it is asked for.
@@ -35,6 +36,8 @@ pub struct Served {
     pub(crate) crossing: Crossing,
     /// The events at which the violation is seen, in order.
     pub(crate) violations: Vec<u32>,
+    /// By block of events how many steps there are before it.
+    pub(crate) steps: Vec<u32>,
     pub(crate) html: String,
 }
 
@@ -97,6 +100,7 @@ impl Served {
             name: "recorded".to_owned(),
             actors: skeleton.actors.clone(),
             events: skeleton.len() as u64,
+            steps: skeleton.kind.iter().filter(|kind| is_step(**kind)).count() as u64,
             violations: if violations.is_empty() { affected } else { violations },
             ..TraceData::default()
         };
@@ -125,8 +129,16 @@ impl Served {
         let violations = trace.violations.clone();
         page.traces.push(trace);
         let crossing = Crossing::new(&skeleton);
+        let mut before = 0;
+        let counted = |kinds: &[Kind]| {
+            let first = before;
+            before += kinds.iter().filter(|kind| is_step(**kind)).count() as u32;
+            first
+        };
+        let steps = skeleton.kind.chunks(BLOCK).map(counted).collect();
         let html = html(&page)?;
-        Ok(Served { exec, ranks, timelines: Timelines::new(changes), crossing, violations, html, skeleton })
+        let timelines = Timelines::new(changes);
+        Ok(Served { exec, ranks, timelines, crossing, violations, steps, html, skeleton })
     }
 
     /// The page.
@@ -151,11 +163,16 @@ impl Served {
 
     /// Whether `e` is an event that a walk through the schedule stops at.
     pub(crate) fn is_step(&self, e: u32) -> bool {
-        !matches!(
-            self.skeleton.kind[e as usize],
-            Kind::Send | Kind::TimerSet | Kind::TimerCancel | Kind::State | Kind::BlockBegin | Kind::BlockEnd
-        )
+        is_step(self.skeleton.kind[e as usize])
     }
+}
+
+/// Whether a walk through the schedule stops at events of a kind.
+fn is_step(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Send | Kind::TimerSet | Kind::TimerCancel | Kind::State | Kind::BlockBegin | Kind::BlockEnd
+    )
 }
 
 /// Serves the page on 127.0.0.1 until the program ends; `ready` is told the address. Port 0 takes any that is free.

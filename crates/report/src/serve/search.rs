@@ -3,6 +3,7 @@
 use std::collections::BinaryHeap;
 
 use demi_lineage::export::{self, Content, Skeleton};
+use demi_schemas::Kind;
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
@@ -32,6 +33,33 @@ pub(crate) struct Test {
     regex: bool,
     #[serde(default)]
     flags: String,
+    /// Whether the text is a number that what is found is above or below.
+    #[serde(default)]
+    compare: Option<Compare>,
+}
+
+/// How a number is compared with another.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+enum Compare {
+    #[serde(rename = ">")]
+    Above,
+    #[serde(rename = ">=")]
+    From,
+    #[serde(rename = "<")]
+    Below,
+    #[serde(rename = "<=")]
+    UpTo,
+}
+
+impl Compare {
+    fn holds(self, number: f64, bound: f64) -> bool {
+        match self {
+            Compare::Above => number > bound,
+            Compare::From => number >= bound,
+            Compare::Below => number < bound,
+            Compare::UpTo => number <= bound,
+        }
+    }
 }
 
 /// A field that a search can name.
@@ -62,14 +90,25 @@ pub(crate) struct Term {
     tests: Vec<Test>,
 }
 
+/// A decimal number; names such as `inf` are none.
+fn number(text: &str) -> Option<f64> {
+    let digits = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
+    text.trim().parse().ok().filter(|_| text.trim().chars().all(digits))
+}
+
 /// Whether a text holds what is looked for.
 enum Holding {
     Part(String),
     Regex(Regex),
+    Number(Compare, f64),
 }
 
 impl Holding {
     fn of(test: &Test) -> Result<Holding, ReportError> {
+        if let Some(compare) = test.compare {
+            let none = || ReportError::Pattern(format!("{} is no number", test.text));
+            return Ok(Holding::Number(compare, number(&test.text).ok_or_else(none)?));
+        }
         if !test.regex {
             return Ok(Holding::Part(test.text.to_lowercase()));
         }
@@ -86,6 +125,9 @@ impl Holding {
         match self {
             Holding::Part(part) => text.to_lowercase().contains(part),
             Holding::Regex(regex) => regex.is_match(text),
+            Holding::Number(compare, bound) => {
+                number(text).is_some_and(|number| compare.holds(number, *bound))
+            }
         }
     }
 }
@@ -121,14 +163,16 @@ impl<'a> Prepared<'a> {
     fn new(served: &Served, test: &'a Test) -> Result<Prepared<'a>, ReportError> {
         let holding = Holding::of(test)?;
         let mut changing = FxHashSet::default();
-        if matches!(test.key, None | Some(Key::State)) && !test.text.is_empty() {
+        if matches!(test.key, None | Some(Key::State)) && !(test.text.is_empty() && test.path.is_empty()) {
             let inside = test.path.get(1..).unwrap_or_default();
             served.timelines.each(|event, name, value| {
                 let within = || {
                     value.and_then(|value| member(value, inside)).is_some_and(|value| holding.holds(&value))
                 };
+                // Of a name alone, what changes it to anything is asked for, and what ends it.
+                let gone = || value.is_none() && inside.is_empty() && holding.holds("");
                 let holds = match test.path.first() {
-                    Some(variable) => name == variable && within(),
+                    Some(variable) => name == variable && (gone() || within()),
                     None => holding.holds(name) || within(),
                 };
                 if holds {
@@ -149,10 +193,15 @@ impl<'a> Prepared<'a> {
                 "pruned" => !s.kept[i],
                 "outside" => content.external,
                 "affected" => content.reason.as_deref() == Some("affected"),
+                "local" => {
+                    let elsewhere = |other: u32| s.actor[other as usize] != s.actor[i];
+                    !matches!(s.kind[i], Kind::Send | Kind::Receive)
+                        && !s.causes(e).chain(s.effects(e)).any(|edge| elsewhere(edge.event))
+                }
                 _ => false,
             };
         }
-        if self.test.text.is_empty() || self.changing.contains(&e) {
+        if (self.test.text.is_empty() && self.test.path.is_empty()) || self.changing.contains(&e) {
             return true;
         }
         let wanted = |key: Key| self.test.key.map_or(key != Key::Source, |one| one == key);

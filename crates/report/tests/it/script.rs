@@ -29,7 +29,7 @@ fn modules_of_the_script_pass_their_tests() {
     let output = node.args(["--test", "--test-reporter=tap"]).args(&tests).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    for test in ["trace", "causality", "search", "inspector", "view"] {
+    for test in ["trace", "causality", "search", "inspector", "view", "counts"] {
         assert!(tests.iter().any(|t| t.ends_with(format!("{test}.test.js"))), "{test}");
     }
 }

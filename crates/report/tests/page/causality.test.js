@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Stretches, firstOf, longestOf } from "../../assets/app/causality.js";
+import { Stretches, firstOf, longestOf, waitedFor } from "../../assets/app/causality.js";
 import { LocalTrace } from "../../assets/app/trace.js";
 import { sample } from "./sample.js";
 
@@ -82,6 +82,29 @@ test("the longest chain is as long as any, and each of its events happens before
         assert.equal(chain[chain.length - 1], to);
         if (from !== null) assert.equal(chain[0], from);
         for (let k = 1; k < chain.length; k++) assert.ok(past[chain[k]].has(chain[k - 1]));
+      }
+    }
+  }
+});
+
+test("a critical path goes back to what came last of all that is right before an event", () => {
+  for (let seed = 1; seed <= 60; seed++) {
+    const below = numbers(seed), n = 3 + below(30);
+    const events = Array.from({ length: n }, () => ({ actor: `a${below(4)}`, loose: below(7) === 0 }));
+    const edges = Array.from({ length: below(24) }, () => [below(n), below(n)]).filter(([a, b]) => a !== b).map(([a, b]) => [Math.min(a, b), Math.max(a, b)]);
+    const trace = new LocalTrace(...sample(events, edges)), at = Float64Array.from(events, () => (below(9) === 0 ? NaN : below(50)));
+    const before = (i) => { const { actor, place, causes } = trace.get(i); return [...causes.map((end) => end.i), ...(place > 0 ? [trace.chain[actor][place - 1]] : [])]; };
+    for (let to = 0; to < n; to++) {
+      for (const from of [null, ...Array.from({ length: to + 1 }, (_, k) => k)]) {
+        const path = waitedFor(trace, from, to, at), inside = (i) => from === null || trace.reach(from, true).has(trace.get(i));
+        if (!inside(to)) { assert.deepEqual(path, []); continue; }
+        assert.equal(path[path.length - 1], to);
+        if (from === null) assert.equal(before(path[0]).length, 0); else assert.equal(path[0], from);
+        for (let k = 1; k < path.length; k++) {
+          const some = before(path[k]).filter(inside);
+          assert.ok(some.includes(path[k - 1]));
+          assert.ok(!some.every((i) => !Number.isNaN(at[i])) || at[path[k - 1]] === Math.max(...some.map((i) => at[i])), `seed ${seed}: ${path}`);
+        }
       }
     }
   }

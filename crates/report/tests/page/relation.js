@@ -6,6 +6,7 @@
 
 import fs from "node:fs";
 
+import { SERVED, groupsOf } from "../../assets/app/counts.js";
 import { mateOf } from "../../assets/app/edges.js";
 import { queryOf } from "../../assets/app/pattern.js";
 import { RemoteTrace } from "../../assets/app/remote.js";
@@ -37,12 +38,16 @@ function windows(trace, edges, n, sizes) {
 async function searches(local, remote) {
   const types = local.types().slice(0, 2).map((type) => JSON.stringify(type)), [a, b] = [types[0], types[types.length - 1]];
   const actor = local.actors[0];
-  const queries = ["1", "kind:send", "NOT kind:send", "/^[a-z]/", "is:kept", "is:pruned", "is:violation", "state:1", "id:/[02468]$/", `"${actor}"`, "fields.term:1", "msg_id:1", "time:0", "source:s"];
+  const queries = ["1", "kind:send", "NOT kind:send", "/^[a-z]/", "is:kept", "is:pruned", "is:violation", "state:1", "id:/[02468]$/", `"${actor}"`, "fields.term:1", "msg_id:1", "time:0", "source:s", "is:local", "fields.term:", "fields.term:>1", "state.role:", "state.n:", "state.n:<=3", "msg_id:>=10", "NOT msg_id:<10", "payload:>1e1"];
   if (a) queries.push(`type:${a}`, `type:${a} -> type:${b}`, `kind:send type:${a} -> kind:receive -> NOT kind:send`, `${actor.replaceAll("/", "*")}: -> kind:receive`);
   for (const text of queries) {
     const query = queryOf(text, local.actors), [here, there] = [await local.search(query, -1), await remote.search(query, -1)];
     check(String(here.events) === String(there.events) && here.total === there.total, `${text}: ${here.total} and ${there.total} events`);
     if (here.match) for (const event of here.events.slice(0, 300)) check(String(here.match(event)) === String(there.match(event)), `${text}: the match of ${event}`);
+  }
+  for (const by of SERVED) {
+    const told = (groups) => JSON.stringify(groups.map(({ name, query, count, actors, first, last }) => [name, query, count, actors, first, last]).sort());
+    check(told(groupsOf(local, () => true, by, null)) === told(await remote.groups(by)), `events counted by ${by}`);
   }
   for (let to = 0; to < local.n; to += 97) {
     for (const from of [null, to >> 1]) check((await local.longest(from, to)).length === (await remote.longest(from, to)).length, `longest chain from ${from} to ${to}`);
@@ -79,6 +84,7 @@ async function compare({ data, past, served }) {
       }
     }
     const event = local.get(i), mate = mateOf(event);
+    if (remote) check(local.stepOf(i) === remote.stepOf(i) && local.idOf(i) === remote.idOf(i), `the step of ${event.id}`);
     check((mate === null) === (event.causes.length + event.effects.length === 0), `the other end of ${event.id}`);
   }
   return data.traces[0].columns.seq.map((_, i) => local.get(i).id);
