@@ -96,6 +96,8 @@ struct slot {
     /* In which order threads began to wait. */
     uint64_t since;
     uint64_t deadline;
+    /* When it began to wait. */
+    uint64_t from;
     /* How long its last wait was to take, and how many such waits there were in a row. */
     uint64_t nap;
     int naps;
@@ -297,10 +299,27 @@ static uint64_t next_time(uint64_t at, uint64_t first) {
 }
 
 /* The time at which a thread that polls does so again. */
-static uint64_t next_poll(uint64_t at) {
-    uint64_t late = (at - went_on) / LATE;
-    if (late <= quantum) return at + quantum;
-    return at + quantum <= run_until && at + late > run_until ? run_until : at + late;
+static uint64_t next_poll(const struct slot *slot, uint64_t at) {
+    uint64_t late = (at - went_on) / LATE, next = slot->from + (late > quantum ? late : quantum);
+    if (next <= at) next = at + BEHIND;
+    return next > run_until && slot->from + quantum <= run_until && at < run_until ? run_until : next;
+}
+
+/* The first time at which one of those that poll does so again. */
+static uint64_t first_poll(uint64_t at) {
+    uint64_t first = NEVER;
+    for (int i = 0; i < slots_end; i++)
+        if (slots[i].state == WAITING && slots[i].flags & POLLER) {
+            uint64_t next = next_poll(&slots[i], at);
+            if (next < first) first = next;
+        }
+    return first;
+}
+
+/* Those that poll do so again whose time has come. */
+static void wake_pollers(uint64_t at, uint64_t now_is) {
+    for (int i = 0; i < slots_end; i++)
+        if (slots[i].state == WAITING && slots[i].flags & POLLER && next_poll(&slots[i], at) <= now_is) slots[i].woken = 1;
 }
 
 /* Says that all threads wait. The lock is held. */
@@ -405,15 +424,6 @@ static void ring(void) {
     }
 }
 
-static int any_polls(struct slot **first) {
-    for (int i = 0; i < slots_end; i++)
-        if (slots[i].state == WAITING && slots[i].flags & POLLER) {
-            *first = &slots[i];
-            return 1;
-        }
-    return 0;
-}
-
 /* Gives the turn to the next thread that is ready; lets the clock go on if it may. The lock is held, and nobody has the turn. */
 static void turn_over(void) {
     for (;;) {
@@ -429,17 +439,17 @@ static void turn_over(void) {
             if (holder != mine) wake_word(&holder->turn);
             return;
         }
-        uint64_t at = atomic_load(&now), next = earliest();
-        struct slot *poller = NULL;
+        uint64_t at = atomic_load(&now), next = earliest(), poll = first_poll(at);
         if (next != NEVER) next = next_time(at, next);
-        else if (any_polls(&poller)) next = next_poll(at);
+        /* Who polls is not kept waiting by others that wait for their time. */
+        if (poll < next) next = poll;
         if (run_until <= at || next > run_until || atomic_load(&wrote)) {
             run_until = 0;
             announce();
             return;
         }
         atomic_store(&now, next);
-        if (poller) poller->woken = 1;
+        wake_pollers(at, next);
     }
 }
 
@@ -537,6 +547,7 @@ static int wait_here(uint64_t deadline, int flags) {
         busy = 0;
     }
     slot->deadline = deadline;
+    slot->from = at;
     slot->flags = flags;
     slot->woken = 0;
     slot->since = ++waits;
@@ -646,13 +657,12 @@ static void *listen_to_scheduler(void *none) {
             holder = NULL;
         }
         if (order.kind == GO) {
-            went_on = atomic_load(&now);
+            uint64_t at = went_on = atomic_load(&now);
             atomic_store(&now, order.clock);
             run_until = order.until;
             quantum = order.quantum;
             atomic_store(&wrote, 0);
-            struct slot *poller = NULL;
-            if (earliest() > order.clock && any_polls(&poller)) poller->woken = 1;
+            wake_pollers(at, order.clock);
         } else {
             /* Two lines never come at the same time: programs make identifiers of it. */
             if (order.kind == LOOK) atomic_fetch_add(&now, READING);

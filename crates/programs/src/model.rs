@@ -695,6 +695,13 @@ impl Runtime<State, Msg> for ProgramModel {
         true
     }
 
+    fn clock(&self, state: &State) -> Option<u64> {
+        match state {
+            State::Node(local) | State::Doomed(local, _) => Some(local.answer().clock),
+            _ => None,
+        }
+    }
+
     fn fails(&self, actor: ActorId) -> bool {
         self.node(actor).is_some()
     }

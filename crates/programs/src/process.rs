@@ -610,11 +610,10 @@ impl Process {
     /// The time at which it does something next.
     fn next_time(&self) -> Option<u64> {
         let now = self.report.clock;
-        match self.report.earliest {
-            NEVER if self.report.flags & POLLER != 0 => Some(now + self.launch.quantum),
-            NEVER => None,
-            deadline => Some(deadline.max(now).saturating_add(BEHIND)),
-        }
+        let poll = (self.report.flags & POLLER != 0).then(|| now.saturating_add(self.launch.quantum));
+        let deadline =
+            (self.report.earliest != NEVER).then(|| self.report.earliest.max(now).saturating_add(BEHIND));
+        poll.into_iter().chain(deadline).min()
     }
 
     /// Sets the clock, and lets it go on by itself until `until` while nothing is written.

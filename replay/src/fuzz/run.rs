@@ -313,7 +313,10 @@ impl<'a, M: Model> Run<'a, M> {
         let mut index = 0;
         for _ in 0..PUTBACKS {
             let pending = self.world.pending();
-            index = self.order.draw(&self.candidates, pending, now, &self.actors, &mut self.rng);
+            let runtime = self.sim.model().runtime();
+            let view = self.sim.view(&self.world);
+            let clock = |actor| view.state(actor).and_then(|state| runtime.clock(state));
+            index = self.order.draw(&self.candidates, pending, (now, &clock), &self.actors, &mut self.rng);
             let (kind, to) = (pending[index].kind, pending[index].to);
             if self.candidates.len() == 1 || !self.put_back(kind, to) {
                 break;

@@ -19,6 +19,9 @@ const FREE: f64 = 0.05;
 /// Longest stretch for which something is favoured.
 const STRETCH: u32 = 80;
 
+/// How far the clock of an actor has gone on, where it has one.
+pub(crate) type Clock<'a> = &'a dyn Fn(ActorId) -> Option<u64>;
+
 /// The order of deliveries within one run.
 pub(crate) enum Order {
     Random,
@@ -45,6 +48,9 @@ impl Order {
                     late: Vec::new(),
                     silent: None,
                     holds,
+                    patient: false,
+                    asked: None,
+                    lasted: HashMap::default(),
                     drawn: 0,
                     held: HashMap::default(),
                 });
@@ -74,7 +80,7 @@ impl Order {
         &mut self,
         candidates: &Candidates,
         pending: &[Pending],
-        now: u64,
+        (now, clock): (u64, Clock<'_>),
         actors: &[ActorId],
         rng: &mut ChaCha8Rng,
     ) -> usize {
@@ -82,7 +88,7 @@ impl Order {
             Order::Random => random(candidates, rng),
             Order::Priorities(priorities) => priorities.draw(candidates, pending, now, rng),
             Order::Bursts(burst) => burst.draw(candidates, pending, actors, rng),
-            Order::Apart(apart) => apart.draw(candidates, pending, rng),
+            Order::Apart(apart) => apart.draw(candidates, pending, clock, rng),
         }
     }
 }
@@ -232,7 +238,8 @@ impl Burst {
 
 /// What is young goes first, timers fire now and then, and for long stretches two actors hear nothing of each other, or one of nobody, and the timers of
 /// one are silent: so two come to act alone, beside the others. In every second of such runs single messages come late, when what was sent after them is long
-/// there.
+/// there. In every second stretch only the clock goes on of who acts by itself after the shortest time: who wants to lead comes to lead, and stays leader
+/// for a while, as where those that would take its place still wait.
 pub(crate) struct Apart {
     nodes: Vec<ActorId>,
     left: u32,
@@ -241,6 +248,12 @@ pub(crate) struct Apart {
     silent: Option<ActorId>,
     /// Whether single messages come late.
     holds: bool,
+    /// Whether only the clock goes on of who acts by itself after the shortest time.
+    patient: bool,
+    /// Whose clock was to go on last, and what it showed.
+    asked: Option<(ActorId, u64)>,
+    /// By actor, how long its clock went on until it last acted by itself.
+    lasted: HashMap<ActorId, u64, FxBuildHasher>,
     /// How often something was drawn.
     drawn: u64,
     /// By message, until when it is held; those that were seen and are not held are there too.
@@ -257,6 +270,7 @@ impl Apart {
     fn next(&mut self, rng: &mut ChaCha8Rng) {
         let longest = (3 * STRETCH) >> rng.random_range(0..4_u32);
         self.left = rng.random_range(longest / 4..=longest);
+        self.patient = rng.random();
         let count = self.nodes.len();
         let (one, other) = (rng.random_range(0..count), rng.random_range(0..count));
         let (one, other) = (self.nodes[one], self.nodes[other]);
@@ -311,12 +325,36 @@ impl Apart {
         !self.late.iter().any(|(one, to)| entry.to == *to && from(*one))
     }
 
-    fn draw(&mut self, candidates: &Candidates, pending: &[Pending], rng: &mut ChaCha8Rng) -> usize {
+    /// Notes how long the clock went on that was asked to last.
+    fn note(&mut self, clock: Clock<'_>) {
+        let Some((actor, before)) = self.asked.take() else { return };
+        let lasted = clock(actor).and_then(|now| now.checked_sub(before)).filter(|lasted| *lasted > 0);
+        self.lasted.extend(lasted.map(|lasted| (actor, lasted)));
+    }
+
+    /// Of timers, those of who acts by itself after the shortest time, which may be none. Timers of who has no clock stay.
+    fn shortest(&self, mut timers: Vec<usize>, pending: &[Pending], clock: Clock<'_>) -> Vec<usize> {
+        let least = self.lasted.values().min();
+        timers.retain(|&at| {
+            let to = pending[at].to;
+            least.is_none() || self.lasted.get(&to) == least || clock(to).is_none()
+        });
+        timers
+    }
+
+    fn draw(
+        &mut self,
+        candidates: &Candidates,
+        pending: &[Pending],
+        clock: Clock<'_>,
+        rng: &mut ChaCha8Rng,
+    ) -> usize {
         if self.left == 0 {
             self.next(rng);
         }
         self.left -= 1;
         self.drawn += 1;
+        self.note(clock);
         if self.holds {
             self.hold(candidates, pending, rng);
         }
@@ -326,17 +364,25 @@ impl Apart {
         };
         let messages = allowed(&candidates.messages, false);
         let young = messages[messages.len().saturating_sub(YOUNG)..].to_vec();
-        let (timers, outside) = (allowed(&candidates.loose, true), allowed(&candidates.loose, false));
+        let (mut timers, outside) = (allowed(&candidates.loose, true), allowed(&candidates.loose, false));
+        if self.patient && !rng.random_bool(FREE) {
+            timers = self.shortest(timers, pending, clock);
+        }
         let order = match rng.random_range(0..100) {
+            // Messages take far less time than clocks.
+            0..98 if self.patient => [young, outside, messages, timers],
             0..15 => [timers, young, outside, messages],
             15..35 => [outside, young, messages, timers],
             35..90 => [young, outside, timers, messages],
             90..98 => [messages, outside, timers, young],
             _ => Default::default(),
         };
-        match order.iter().find(|all| !all.is_empty()) {
+        let drawn = match order.iter().find(|all| !all.is_empty()) {
             Some(all) => all[rng.random_range(0..all.len())],
             None => random(candidates, rng),
-        }
+        };
+        let entry = pending[drawn];
+        self.asked = clock(entry.to).filter(|_| entry.kind.is_timer()).map(|now| (entry.to, now));
+        drawn
     }
 }

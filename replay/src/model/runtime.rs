@@ -84,6 +84,13 @@ pub trait Runtime<S, Msg> {
         false
     }
 
+    /// How far the clock of an actor has gone on, where each has one of its own and its timers move it; `None` by default. In some random
+    /// runs only who acts often goes on by itself.
+    fn clock(&self, state: &S) -> Option<u64> {
+        let _ = state;
+        None
+    }
+
     /// Whether a failed actor begins its next incarnation by itself at once, keeping its inbox.
     fn restarts_by_itself(&self) -> bool {
         false

@@ -94,6 +94,20 @@ fn who_polls_and_never_waits_is_at_rest_all_the_same() {
 }
 
 #[test]
+fn who_polls_is_not_kept_waiting_by_others_that_sleep() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import select, sys, threading, time\ndef sleeps():\n    while True: time.sleep(0.1)\n\
+                threading.Thread(target=sleeps, daemon=True).start()\nbegan = time.monotonic()\n\
+                while time.monotonic() < began + 1: select.select([], [], [], 0)\nprint('late', flush=True)\nsys.stdin.read()";
+    let answer = started(&folder, text).pass_time().unwrap();
+    assert_eq!(lines(&answer), ["late"]);
+    assert!((SECOND..SECOND + SECOND / 20).contains(&answer.clock), "{answer:?}");
+}
+
+#[test]
 fn threads_with_timers_beside_one_that_reads() {
     if !python() {
         return;
