@@ -207,6 +207,9 @@ pub fn minimize_with<M: Model>(
         _ => checked.violation.iter().filter(counts).cloned().collect(),
     };
     schedule.header.violation.clone_from(&checked.violation);
+    // What was shown of the same steps a while ago need not be shown again.
+    let shown = reduced.as_ref().filter(|reduced| reduced.schedule.steps == schedule.steps);
+    tried = tried.or_else(|| shown.and_then(|reduced| reduced.tried));
     // The result is run once more to be told, and maybe once under another rule.
     let again = deadline.run_of(best.size.steps) * 2;
     deadline.keep(again);

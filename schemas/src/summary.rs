@@ -554,6 +554,9 @@ pub struct ProgramWork {
     /// How many of them were answered.
     #[serde(default)]
     pub answered: u64,
+    /// How many of the answers say that the operation was not done.
+    #[serde(default)]
+    pub refused: u64,
 }
 
 /// What `minimize` writes to `OUT/summary.json`.

@@ -43,6 +43,14 @@ pub fn run(args: &CheckHistoryArgs, ui: &Ui) -> Outcome {
     let path = args.history.display();
     let text = text_of(&args.history).map_err(|error| format!("{path}: {error}"))?;
     let history = History::parse(&text).map_err(|error| format!("{path}: {error}"))?;
+    let (foreign, names) = workload.foreign(&history).map_err(|error| format!("{path}: {error}"))?;
+    if foreign > 0 {
+        ui.note(&format!(
+            "{foreign} operations are none of '{}', and were not looked at: {}",
+            workload.name(),
+            printable(&names.join(", "))
+        ));
+    }
     let found = workload.check(&history);
     let operations = history.operations().len();
     if args.json {
@@ -59,7 +67,8 @@ pub fn run(args: &CheckHistoryArgs, ui: &Ui) -> Outcome {
     } else {
         let told: Vec<String> =
             found.iter().map(|one| format!("{}: {}", one.name, printable(&one.told))).collect();
-        ui.result(&format!("{}\n{operations} operations, {} anomalies", told.join("\n"), found.len()));
+        let anomalies = if found.len() == 1 { "anomaly" } else { "anomalies" };
+        ui.result(&format!("{}\n{operations} operations, {} {anomalies}", told.join("\n"), found.len()));
     }
     Ok(match found.is_empty() {
         true => Status::There.into(),

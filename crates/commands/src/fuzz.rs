@@ -227,6 +227,12 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         (task.budget, task.json) = (args.budget, args.json);
         minimize::run_until(task, models, ui, stop)?;
     }
+    if let (Expect::None, Some(work), None) = (args.expect, &summary.programs, &found)
+        && work.operations > 0
+        && work.answered == work.refused
+    {
+        return Err("no operation was done, so that nothing is known of the program".into());
+    }
     Ok(args.expect.status(u8::from(found.is_none())))
 }
 
@@ -237,7 +243,14 @@ fn answered(work: &ProgramWork, is_found: bool) -> String {
         0 if operations > 0 && !is_found => format!(
             "none of {operations} operations was answered, so nothing is known of the program; try `program check`"
         ),
-        _ => format!("{answered} of {operations} operations were answered"),
+        _ => {
+            let refused = match work.refused {
+                0 => String::new(),
+                all if all == answered => ", and every answer is that it was not done".to_owned(),
+                some => format!(", {some} of them with the word that they were not done"),
+            };
+            format!("{answered} of {operations} operations were answered{refused}")
+        }
     }
 }
 

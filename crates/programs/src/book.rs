@@ -124,6 +124,14 @@ impl Book {
         self.open.get(usize::from(process))?.as_ref()
     }
 
+    /// Whether the last operation of a process was refused.
+    pub(crate) fn is_refused(&self, process: u16) -> bool {
+        let last = self.events.iter().rev().find(|event| match event {
+            Event::Ended(one, _) | Event::Invoked(one, _) => *one == process,
+        });
+        matches!(last, Some(Event::Ended(_, Outcome::Refused(_))))
+    }
+
     /// Whether a process has asked with this number, now or before.
     pub(crate) fn has_asked(&self, process: u16, id: u64) -> bool {
         self.events.iter().any(|event| match event {

@@ -110,6 +110,7 @@ pub fn follow_log(scenario: &Scenario, log: &Path) -> Result<Followed, FollowErr
         steps: Vec::new(),
         asked: FxHashMap::default(),
         answers: Answers::of(&seen, &sim, count),
+        shown: FxHashSet::default(),
         own: vec![false; count],
         early: FxHashMap::default(),
         marks: vec![VecDeque::new(); count],
@@ -268,6 +269,8 @@ struct Follower {
     /// Requests, with the place of the log that made them: what comes again is passed on.
     asked: FxHashMap<(String, u64), usize>,
     answers: Answers,
+    /// What the log has shown to be written.
+    shown: FxHashSet<(ActorId, ActorId, String)>,
     /// By node: whether the log has what it writes.
     own: Vec<bool>,
     /// By place of the log, how what a node reads there is delivered where its clock went on before.
@@ -604,7 +607,13 @@ impl Follower {
         // What it wrote meanwhile tells more than that it has not written anything.
         let wrote = std::mem::replace(&mut self.known, before).written;
         let name = self.sim.names().get(self.sim.model().actors()[node]);
-        let told = format!("{name} does not write this, however far its clock goes on");
+        let told = match self.shown.contains(&(from, to, key.to_owned())) {
+            true => format!(
+                "{name} has written this once, and the network of the scenario lost it when what was written later came first: a network that delivers in any \
+                 order is network = \"unordered\""
+            ),
+            false => format!("{name} does not write this, however far its clock goes on"),
+        };
         if let Some(own) = self.known.written.get_mut(node)
             && own.is_empty()
         {
@@ -620,6 +629,7 @@ impl Follower {
         let Some(place) = written.iter().position(is_it) else { return false };
         written.iter_mut().take(place).for_each(|line| line.passed = line.passed.or(Some(at)));
         written.remove(place);
+        self.shown.insert((from, to, key.to_owned()));
         true
     }
 

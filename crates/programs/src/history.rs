@@ -1,5 +1,6 @@
 //! Histories: what processes asked and what became of it. They come from a run, or from files of this program and of Jepsen.
 
+use demi_common::text::beyond_64_bits;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
@@ -192,12 +193,17 @@ impl History {
     }
 }
 
-/// Each line, with its number.
 fn json_lines(text: &str) -> Result<Vec<(usize, Value)>, HistoryError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(at, line)| match serde_json::from_str(line) {
-            Ok(value) => Ok((at + 1, value)),
+            Ok(value) => match beyond_64_bits(line.as_bytes()) {
+                Some(number) => {
+                    let what = format!("the whole number {number} is beyond 64 bits");
+                    Err(HistoryError { line: at + 1, what })
+                }
+                None => Ok((at + 1, value)),
+            },
             Err(error) => Err(HistoryError { line: at + 1, what: error.to_string() }),
         })
         .collect()

@@ -30,6 +30,8 @@ const OFTEN: usize = 4;
 /// What a client does that waits no longer, and of how many client messages one is that, where answers may never come.
 const GIVE_UP: &str = "give_up";
 const GIVES_UP: u64 = 8;
+/// Of how many operations one is asked for again where the last was refused.
+const STAYS: u64 = 4;
 /// Of how many client messages one is that a node is killed within a step, where nodes are killed.
 const DOOMS: u64 = 12;
 
@@ -465,6 +467,9 @@ impl ProgramModel {
         }
         self.shared.nodes.count_answer();
         let outcome = self.shared.workload.outcome(open, &body);
+        if matches!(outcome, Ok(Outcome::Refused(_))) {
+            self.shared.nodes.count_refusal();
+        }
         let mut book = book.clone();
         match outcome {
             Ok(outcome) => book.end(process, outcome),
@@ -754,6 +759,36 @@ impl demi_replay::Workload<State, Msg> for ProgramModel {
         // Numbers of requests begin at 1: that of the first message of all is 0.
         let operation = self.shared.workload.operation(n + 1, choice);
         Some(Proposal::new(to, Msg::Invoke(operation.to_value().to_string().into())))
+    }
+
+    /// A client whose node refuses most often lets another ask, whose node may be the leader.
+    fn client_message_now(
+        &self,
+        n: u64,
+        choice: u64,
+        names: &Names,
+        view: &View<'_, State>,
+    ) -> Option<Proposal<Msg>> {
+        let mut proposal = self.client_message(n, choice, names)?;
+        let clients = &self.shared.actors[self.shared.count..self.shared.count + self.shared.clients];
+        let process = |actor: ActorId| self.process(actor);
+        if let (Msg::Invoke(_), Some(State::Clients(book))) = (&proposal.msg, view.state(clients[0]))
+            && process(proposal.to).is_some_and(|process| book.is_refused(process))
+            && !(choice >> 36).is_multiple_of(STAYS)
+        {
+            let others: Vec<ActorId> = clients
+                .iter()
+                .copied()
+                .filter(|&client| {
+                    process(client)
+                        .is_some_and(|process| book.open(process).is_none() && !book.is_refused(process))
+                })
+                .collect();
+            if !others.is_empty() {
+                proposal.to = others[((choice >> 38) % others.len() as u64) as usize];
+            }
+        }
+        Some(proposal)
     }
 
     fn paced(&self) -> bool {

@@ -238,6 +238,7 @@ pub struct Nodes {
     new: AtomicU64,
     operations: AtomicU64,
     answered: AtomicU64,
+    refused: AtomicU64,
     stop: Arc<AtomicBool>,
 }
 
@@ -258,6 +259,8 @@ pub struct Work {
     pub operations: u64,
     /// How many of them were answered.
     pub answered: u64,
+    /// How many of the answers say that it was not done.
+    pub refused: u64,
 }
 
 impl std::ops::Add for Work {
@@ -272,6 +275,7 @@ impl std::ops::Add for Work {
             copies: self.copies + other.copies,
             operations: self.operations + other.operations,
             answered: self.answered + other.answered,
+            refused: self.refused + other.refused,
         }
     }
 }
@@ -295,6 +299,7 @@ impl Nodes {
             new: AtomicU64::new(0),
             operations: AtomicU64::new(0),
             answered: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             stop: Arc::default(),
         }
     }
@@ -328,6 +333,7 @@ impl Nodes {
             copies: self.places.copies(),
             operations: read(&self.operations),
             answered: read(&self.answered),
+            refused: read(&self.refused),
         }
     }
 
@@ -339,6 +345,11 @@ impl Nodes {
     /// A client was answered.
     pub(crate) fn count_answer(&self) {
         self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An answer says that the operation was not done.
+    pub(crate) fn count_refusal(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What a node does with the next input. Nothing when the program cannot be run; [`Nodes::fault`] says why.

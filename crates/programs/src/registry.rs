@@ -274,6 +274,7 @@ impl<R: Registry> Registry for WithPrograms<R> {
             copies: done.copies,
             operations: done.operations,
             answered: done.answered,
+            refused: done.refused,
         })
     }
 

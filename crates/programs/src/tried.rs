@@ -111,6 +111,24 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
         if let Some((line, what)) = all.filter_map(|line| Some((line, talk.read(line).err()?))).next() {
             trial.wrong.push(format!("{name} writes {what}: {line}"));
         }
+        // In the name of others, or to nobody: `fuzz` would call it a crash.
+        let clients: Vec<&str> = names.iter().map(|name| &**name).chain([INIT, "c1"]).collect();
+        let is_service = |to: &str| {
+            SERVICES.iter().any(|service| *service == to || to.starts_with(&format!("{service}/")))
+        };
+        let all = first.answers.iter().flat_map(|answer| &answer.lines);
+        let lost = all.filter_map(|line| Some((line, talk.read(line).ok()?))).find(|(_, message)| {
+            let (src, dest) = (message.src.as_str(), message.dest.as_str());
+            let from = src.is_empty() || clients.contains(&src) || is_service(src);
+            !from || !clients.contains(&dest) && !is_service(dest)
+        });
+        if let Some((line, message)) = lost {
+            let src = message.src.as_str();
+            let named = src.is_empty() || clients.contains(&src) || is_service(src);
+            let what =
+                if named { "to somebody who is not there" } else { "in the name of nobody who is there" };
+            trial.wrong.push(format!("{name} writes a message {what}: {line}"));
+        }
         let known = |body: &&serde_json::Value| {
             let id = body.get("in_reply_to").and_then(serde_json::Value::as_u64);
             id.is_some_and(|id| (1..=requests as u64).contains(&id))

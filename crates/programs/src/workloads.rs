@@ -36,6 +36,9 @@ fn last_offset(told: &Value, key: &str) -> Option<u64> {
     pairs.iter().filter_map(|pair| pair.get(0)?.as_u64()).max()
 }
 
+/// How many values are written again and again.
+const FEW: u64 = 4;
+
 /// Elements of a key's list at most, so that they stay short.
 const TXN: u64 = 4;
 
@@ -132,8 +135,9 @@ impl Workload {
             Kind::Echo => ("echo", Value::from(format!("please echo {id}"))),
             Kind::UniqueIds => ("generate", Value::Null),
             Kind::Broadcast | Kind::GSet if choice.is_multiple_of(4) => ("read", Value::Null),
-            Kind::Broadcast => ("broadcast", Value::from(id)),
-            Kind::GSet => ("add", Value::from(id)),
+            // The first is 0: what counts as nothing in many languages is an element like others.
+            Kind::Broadcast => ("broadcast", Value::from(id.saturating_sub(1))),
+            Kind::GSet => ("add", Value::from(id.saturating_sub(1))),
             Kind::GCounter | Kind::PnCounter if choice.is_multiple_of(4) => ("read", Value::Null),
             // Powers of two are told apart in any sum.
             Kind::GCounter => ("add", Value::from(1_u64 << (id % 24))),
@@ -141,16 +145,26 @@ impl Workload {
                 let delta = 1_i64 << (id % 24);
                 ("add", Value::from(if choice % 4 == 1 { -delta } else { delta }))
             }
-            // A value is written once, so that a read says which write it saw; what is swapped was written not long ago.
-            Kind::LinKv => match choice % 8 {
-                0..=3 => ("read", json!([key, null])),
-                4..=6 => ("write", json!([key, id])),
-                _ => ("cas", json!([key, [id.saturating_sub(1 + choice / 256 % 4), id]])),
-            },
+            // Most values are written once, so that a read says which write it saw; what is swapped was written not long ago. Some come again, 0 among
+            // them: programs take them for nothing, or for what was there before.
+            Kind::LinKv => {
+                let few = (choice >> 20).is_multiple_of(4);
+                let value = if few { (choice >> 24) % FEW } else { id };
+                match choice % 8 {
+                    0..=3 => ("read", json!([key, null])),
+                    4..=6 => ("write", json!([key, value])),
+                    _ => {
+                        let recent = id.saturating_sub(1 + choice / 256 % 4);
+                        let from =
+                            if (choice >> 28).is_multiple_of(4) { (choice >> 32) % FEW } else { recent };
+                        ("cas", json!([key, [from, value]]))
+                    }
+                }
+            }
             Kind::Kafka => {
                 let key = key.to_string();
                 match choice % 16 {
-                    0..=6 => ("send", json!([["send", key, id]])),
+                    0..=6 => ("send", json!([["send", key, id.saturating_sub(1)]])),
                     7..=12 => {
                         let mut offsets = Map::new();
                         for other in 0..self.keys {
@@ -406,6 +420,30 @@ impl Workload {
         matches!(self.kind, Kind::Broadcast | Kind::GSet | Kind::GCounter | Kind::PnCounter).then_some("read")
     }
 
+    /// How many operations of a history are none of this workload, with what they are.
+    ///
+    /// # Errors
+    /// When all are, or there are none: nothing can then be said of the property.
+    pub fn foreign<'h>(&self, history: &'h History) -> Result<(usize, Vec<&'h str>), String> {
+        let all = history.operations();
+        // Jepsen's clients of Kafka do more: they assign, subscribe, and put several operations in one.
+        let own = |f: &str| self.operations().contains(&f) || self.kind == Kind::Kafka && f == "txn";
+        let foreign = all.iter().filter(|one| !own(&one.f));
+        let mut names: Vec<&str> = foreign.clone().map(|one| one.f.as_str()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        if all.is_empty() {
+            return Err("the history has no operations".to_owned());
+        }
+        if count == all.len() {
+            let (name, own) = (self.name(), self.operations().join(", "));
+            let told = names.join(", ");
+            return Err(format!("no operation is of '{name}', which has {own}: 'f' is {told}"));
+        }
+        Ok((count, names))
+    }
+
     /// What of the property a history breaks.
     #[must_use]
     pub fn check(&self, history: &History) -> Vec<Anomaly> {
@@ -480,9 +518,18 @@ fn coming_twice(all: &[Done]) -> Option<String> {
 /// Key by key, since linearizability is local (Herlihy and Wing, TOPLAS 1990).
 fn unordered_key(all: &[Done]) -> Option<String> {
     let mut by_key: FxHashMap<String, Vec<Interval>> = FxHashMap::default();
+    // A history of one register has values without a key.
+    let is_plain = |one: &Done| match one.f.as_str() {
+        "write" => pair(&one.value).is_none(),
+        "read" => matches!(&one.fate, Fate::Done(value) if pair(value).is_none()),
+        _ => false,
+    };
+    let plain = all.iter().any(is_plain);
     for one in all {
-        let Some((key, value)) = pair(&one.value) else { continue };
+        let keyed = if plain { Some((&Value::Null, &one.value)) } else { pair(&one.value) };
+        let Some((key, value)) = keyed else { continue };
         let read = match &one.fate {
+            Fate::Done(value) if plain => Some(value),
             Fate::Done(value) => pair(value).map(|(_, value)| value),
             Fate::Refused(_) => continue,
             Fate::Unknown(_) => None,
@@ -505,5 +552,6 @@ fn unordered_key(all: &[Done]) -> Option<String> {
     let mut keys: Vec<&String> = by_key.keys().collect();
     keys.sort_unstable();
     let broken = keys.into_iter().find(|key| !is_linearizable(&by_key[*key]))?;
-    Some(format!("no order of the operations on key {broken} agrees with what they saw and with time"))
+    let on = if plain { String::new() } else { format!(" on key {broken}") };
+    Some(format!("no order of the operations{on} agrees with what they saw and with time"))
 }

@@ -59,7 +59,7 @@ pub fn apply<M: Model>(
             sim.deliver(world, index as usize, rule);
         }
         Choice::Bootstrap | Choice::Client(..) => {
-            let proposed = match guard::guarded(|| proposals(sim, choice)) {
+            let proposed = match guard::guarded(|| proposals(sim, world, choice)) {
                 Ok(proposed) => proposed,
                 Err(message) => {
                     world.panic = Panic::shared(OUTSIDE, "the workload".to_owned(), message);
@@ -75,11 +75,16 @@ pub fn apply<M: Model>(
 }
 
 /// The messages from outside that a choice brings.
-pub(crate) fn proposals<M: Model>(sim: &Simulator<M>, choice: Choice) -> Vec<Proposal<M::Msg>> {
+pub(crate) fn proposals<M: Model>(
+    sim: &Simulator<M>,
+    world: &World<M>,
+    choice: Choice,
+) -> Vec<Proposal<M::Msg>> {
     match choice {
         Choice::Bootstrap => sim.model().workload().bootstrap(sim.names()),
         Choice::Client(n, random) => {
-            sim.model().workload().client_message(n, random, sim.names()).into_iter().collect()
+            let view = sim.view(world);
+            sim.model().workload().client_message_now(n, random, sim.names(), &view).into_iter().collect()
         }
         _ => Vec::new(),
     }

@@ -160,7 +160,7 @@ impl<'a, M: Model> Logger<'a, M> {
 
     fn inject(&mut self, choice: Choice) {
         // A workload that panicked when the run was made proposes nothing here either.
-        for proposal in guard::or(Vec::new(), || proposals(self.sim, choice)) {
+        for proposal in guard::or(Vec::new(), || proposals(self.sim, &self.world, choice)) {
             let msg = self.sim.intern_outside(proposal.msg, Some(&proposal.fields));
             self.inject_one(proposal.to, msg, proposal.fields);
         }

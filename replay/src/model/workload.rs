@@ -37,6 +37,18 @@ pub trait Workload<S, Msg> {
         None
     }
 
+    /// The same, by a model that looks at what became of those before: a client that was refused goes elsewhere.
+    fn client_message_now(
+        &self,
+        n: u64,
+        choice: u64,
+        names: &Names,
+        view: &View<'_, S>,
+    ) -> Option<Proposal<Msg>> {
+        let _ = view;
+        self.client_message(n, choice, names)
+    }
+
     /// Whether client messages come one by one through a run, as many more as the run is longer, and runs take turns in their order of deliveries, where
     /// the scenario has no settings of `fuzz`. By default all are sent as soon as they may be.
     fn paced(&self) -> bool {

@@ -219,14 +219,16 @@ pub fn list_append(operations: &[Done], promised: Consistency) -> Vec<Anomaly> {
             && promised >= Consistency::ReadCommitted
         {
             let told = format!(
-                "{} reads {list:?} in {key}, which is not all that its transaction appended",
-                reader.done.told()
+                "{} reads {} in {key}, which is not all that its transaction appended",
+                reader.done.told(),
+                listed(list)
             );
             found.push(Anomaly::new("G1b", told));
         }
         let order = &orders[key];
         if !order.starts_with(list) {
-            let told = format!("{} reads {list:?} in {key}, and another reads {order:?}", reader.done.told());
+            let (list, order) = (listed(list), listed(order));
+            let told = format!("{} reads {list} in {key}, and another reads {order}", reader.done.told());
             found.push(Anomaly::new("incompatible order", told));
             continue;
         }
@@ -268,6 +270,11 @@ pub fn list_append(operations: &[Done], promised: Consistency) -> Vec<Anomaly> {
     found
 }
 
+/// Elements as the program wrote them.
+fn listed(elements: &[String]) -> String {
+    format!("[{}]", elements.join(", "))
+}
+
 /// What does not fit within one transaction.
 fn internal_lists(txn: &Txn<'_>) -> Option<String> {
     // What is known of a key: all of it, or how it ends.
@@ -282,7 +289,8 @@ fn internal_lists(txn: &Txn<'_>) -> Option<String> {
                 let (whole, end) = known.entry(key).or_default();
                 let fits = if *whole { *end == list } else { list.ends_with(end) };
                 if !fits {
-                    return Some(format!("{} reads {list:?} in {key} after {end:?}", txn.done.told()));
+                    let (list, end) = (listed(&list), listed(end));
+                    return Some(format!("{} reads {list} in {key} after {end}", txn.done.told()));
                 }
                 (*whole, *end) = (true, list);
             }
@@ -319,7 +327,8 @@ pub fn rw_register(operations: &[Done], promised: Consistency) -> Vec<Anomaly> {
                     if before.as_ref().is_some_and(|before| *before != value)
                         && promised >= Consistency::SnapshotIsolation
                     {
-                        let told = format!("{} reads {value} in {key} after {before:?}", txn.done.told());
+                        let before = before.as_deref().unwrap_or("nothing");
+                        let told = format!("{} reads {value} in {key} after {before}", txn.done.told());
                         found.push(Anomaly::new("internal", told));
                     }
                     if before.is_some() {

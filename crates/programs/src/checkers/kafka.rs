@@ -178,7 +178,11 @@ pub(crate) fn kafka(operations: &[Done]) -> Vec<Anomaly> {
                 .map(|(_, _, o)| *o)
                 .max();
             if place > most.unwrap_or(0) {
-                let told = format!("{} is told {place} of {key}, and {most:?} was the highest", one.told());
+                let highest = most.map_or_else(
+                    || "nobody committed any".to_owned(),
+                    |most| format!("{most} was the highest"),
+                );
+                let told = format!("{} is told {place} of {key}, and {highest}", one.told());
                 found.push(Anomaly::new("a committed offset that nobody committed", told));
             }
         }

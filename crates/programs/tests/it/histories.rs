@@ -212,6 +212,69 @@ fn operations_of_every_workload_have_requests() {
     }
 }
 
+/// Values come again, and 0 is one of them, so that what a program takes for nothing shows.
+#[test]
+fn registers_are_written_the_same_values_and_sets_have_a_zero() {
+    let registers = workload("lin-kv");
+    let mut seen = std::collections::BTreeMap::new();
+    let (mut to_same, mut from_few) = (0, 0);
+    for id in 1..2_000_u64 {
+        let operation = registers.operation(id, id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let value = &operation.value[1];
+        match operation.f.as_str() {
+            "write" => *seen.entry(value.to_string()).or_insert(0) += 1,
+            "cas" => {
+                to_same += u32::from(value[0] == value[1]);
+                from_few += u32::from(value[0].as_u64().is_some_and(|from| from < 4));
+            }
+            _ => {}
+        }
+    }
+    assert!(["0", "1", "2", "3"].iter().all(|value| seen[*value] > 20), "{seen:?}");
+    assert!(seen.len() > 500, "most are written once: {}", seen.len());
+    assert!(to_same > 0 && from_few > 20, "{to_same} {from_few}");
+    for (name, f) in [("g-set", "add"), ("broadcast", "broadcast")] {
+        let first = (0..64).map(|choice| workload(name).operation(1, choice)).find(|one| one.f == f).unwrap();
+        assert_eq!(first.value, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_history_that_is_not_understood_is_not_called_right() {
+    let history = |lines: &[(&str, &str, &str)]| {
+        let one = |(kind, f, value): &(&str, &str, &str)| {
+            format!("{{\"process\":0,\"type\":\"{kind}\",\"f\":\"{f}\",\"value\":{value}}}\n")
+        };
+        lines.iter().map(one).collect::<String>()
+    };
+    // A register without a key, as Jepsen's simplest tests have it.
+    let plain = |read: &str| {
+        history(&[
+            ("invoke", "write", "1"),
+            ("ok", "write", "1"),
+            ("invoke", "cas", "[1,5]"),
+            ("ok", "cas", "[1,5]"),
+            ("invoke", "read", "null"),
+            ("ok", "read", read),
+        ])
+    };
+    assert_eq!(broken("lin-kv", &plain("5")), [""; 0]);
+    assert_eq!(broken("lin-kv", &plain("77")), ["not linearizable"]);
+    let of = |name: &str, text: &str| {
+        let history = History::parse(text).unwrap();
+        workload(name).foreign(&history).map(|(count, names)| (count, names.join(" ")))
+    };
+    assert_eq!(of("lin-kv", &plain("5")), Ok((0, String::new())));
+    let sets = history(&[("invoke", "add", "1"), ("ok", "add", "1")]);
+    assert!(of("unique-ids", &sets).unwrap_err().contains("'f' is add"));
+    assert!(of("lin-kv", "").unwrap_err().contains("no operations"));
+    let both = sets + &history(&[("invoke", "write", "[0,1]"), ("ok", "write", "[0,1]")]);
+    assert_eq!(of("lin-kv", &both), Ok((1, "add".to_owned())));
+    let beyond = history(&[("invoke", "write", "[0,18446744073709551616]")]);
+    let error = History::parse(&beyond).unwrap_err();
+    assert!(error.line == 1 && error.what.contains("18446744073709551616"), "{error}");
+}
+
 proptest! {
     /// Any text is a history or is refused, and any history is judged.
     #[test]

@@ -271,6 +271,15 @@ fn an_answer_to_nothing_is_a_finding() {
         let said = format!("answers a request that nobody made, {told}: ");
         assert!(trial.wrong.iter().any(|wrong| wrong.contains(&said)), "{:?}", trial.wrong);
     }
+    // Nor does one in another's name, or to nobody.
+    for (was, is, told) in [
+        ("'src': node", "'src': 'x9'", "in the name of nobody"),
+        ("'dest': m['src']", "'dest': 'x9'", "to somebody who is not there"),
+    ] {
+        std::fs::write(&file, text.replace(was, is)).unwrap();
+        let trial = try_program(scenario.model.child().unwrap(), &scenario, 5).unwrap();
+        assert!(trial.wrong.iter().any(|wrong| wrong.contains(told)), "{:?}", trial.wrong);
+    }
     std::fs::write(&file, text.replace("r['in_reply_to'] = b['msg_id']", "continue")).unwrap();
     let trial = try_program(scenario.model.child().unwrap(), &scenario, 5).unwrap();
     assert!(trial.wrong.iter().any(|wrong| wrong.contains("does not answer 'init'")), "{:?}", trial.wrong);
