@@ -23,12 +23,12 @@ mod hash;
 #[cfg(feature = "runtime")]
 pub mod hint;
 #[cfg(feature = "runtime")]
-#[cfg(feature = "runtime")]
 mod local;
 #[cfg(feature = "runtime")]
 mod log;
 #[cfg(feature = "runtime")]
 mod minimize;
+#[cfg(feature = "runtime")]
 mod op;
 #[cfg(feature = "parking_lot")]
 pub mod parking_lot;
