@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
+use crate::op::Kind;
 use crate::sync;
 
 /// A lock that protects a value.
@@ -50,6 +51,18 @@ fn unpoisoned<G>(guard: Result<G, TryLockError<G>>) -> Option<G> {
     }
 }
 
+/// A lock that is free, in a constant.
+#[track_caller]
+pub const fn const_mutex<T>(value: T) -> Mutex<T> {
+    Mutex::new(value)
+}
+
+/// A lock for readers and writers that is free, in a constant.
+#[track_caller]
+pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
+    RwLock::new(value)
+}
+
 impl<T> Mutex<T> {
     /// A lock that is free.
     #[track_caller]
@@ -74,6 +87,12 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         unpoisoned(self.0.try_lock()).map(|guard| MutexGuard(Some(guard)))
+    }
+
+    /// Whether somebody holds it.
+    #[track_caller]
+    pub fn is_locked(&self) -> bool {
+        self.try_lock().is_none()
     }
 
     /// The value, which nobody else can have.
@@ -178,16 +197,16 @@ impl Condvar {
         WaitTimeoutResult(result.timed_out())
     }
 
-    /// Wakes one of those that wait, any one.
+    /// Wakes one of those that wait, any one; whether there was one.
     #[track_caller]
-    pub fn notify_one(&self) {
-        self.0.notify_one();
+    pub fn notify_one(&self) -> bool {
+        self.0.notify(Kind::NotifyOne, Location::caller()) > 0
     }
 
-    /// Wakes all that wait.
+    /// Wakes all that wait, and says how many.
     #[track_caller]
-    pub fn notify_all(&self) {
-        self.0.notify_all();
+    pub fn notify_all(&self) -> usize {
+        self.0.notify(Kind::NotifyAll, Location::caller())
     }
 }
 

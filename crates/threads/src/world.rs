@@ -1180,14 +1180,15 @@ impl World {
         &self.pool[branch.begin as usize..][..usize::from(branch.len)]
     }
 
-    /// A signal for one task that waits, or for all.
-    pub(crate) fn notify(&mut self, id: ResourceId, all: bool, at: Place) {
+    /// A signal for one task that waits, or for all; for how many.
+    pub(crate) fn notify(&mut self, id: ResourceId, all: bool, at: Place) -> usize {
         let (step, task) = (self.ended.steps, self.current);
         let resource = self.of(id);
         resource.last_notify = Some((step, task, at));
         // A task that was signalled already and did not wake up yet waits no more in the eyes of a later signal only if the earlier one can
         // be for nobody else.
         let waiting = resource.waiting.clone();
+        let count = waiting.iter().count();
         if all {
             for task in waiting.iter() {
                 let mut one = Tasks::default();
@@ -1195,9 +1196,10 @@ impl World {
                 resource.signals.push(one);
             }
             resource.waiting.clear();
-        } else if waiting.iter().next().is_some() {
+        } else if count > 0 {
             resource.signals.push(waiting);
         }
+        if all { count } else { count.min(1) }
     }
 
     pub(crate) fn waits_at(&mut self, id: ResourceId) {

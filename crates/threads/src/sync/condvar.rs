@@ -155,11 +155,13 @@ impl Condvar {
         self.notify(Kind::NotifyAll, Location::caller());
     }
 
-    fn notify(&self, kind: Kind, at: Place) {
-        step(kind, Some((&self.tag, ResourceKind::Condvar)), at, |world, on| {
-            world.notify(on, kind == Kind::NotifyAll, at);
+    pub(crate) fn notify(&self, kind: Kind, at: Place) -> usize {
+        let woken = step(kind, Some((&self.tag, ResourceKind::Condvar)), at, |world, on| {
+            let woken = world.notify(on, kind == Kind::NotifyAll, at);
             world.writes(on);
+            woken
         });
+        woken.unwrap_or(0)
     }
 }
 

@@ -207,6 +207,22 @@ impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
     }
 }
 
+impl<T: Clone> Clone for OnceLock<T> {
+    #[track_caller]
+    fn clone(&self) -> Self {
+        self.get().cloned().map_or_else(Self::new, Self::from)
+    }
+}
+
+impl<T: PartialEq> PartialEq for OnceLock<T> {
+    #[track_caller]
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq> Eq for OnceLock<T> {}
+
 impl<T> From<T> for OnceLock<T> {
     #[track_caller]
     fn from(value: T) -> Self {
@@ -250,6 +266,13 @@ impl<T, F: FnOnce() -> T> Deref for LazyLock<T, F> {
     #[track_caller]
     fn deref(&self) -> &T {
         Self::force(self)
+    }
+}
+
+impl<T: Default> Default for LazyLock<T> {
+    #[track_caller]
+    fn default() -> Self {
+        Self::new(T::default)
     }
 }
 

@@ -282,6 +282,44 @@ fn a_park_ends_after_an_unpark_in_either_order() {
     });
 }
 
+#[cfg(feature = "parking_lot")]
+#[test]
+fn who_notifies_learns_how_many_it_woke() {
+    use demi_threads::parking_lot::{Condvar, Mutex, const_mutex};
+
+    holds(|| {
+        let pair = Arc::new((const_mutex(0), Condvar::new()));
+        assert!(!pair.1.notify_one() && pair.1.notify_all() == 0, "nobody waits");
+        let tasks: Vec<_> = (0..2)
+            .map(|_| {
+                let pair: Arc<(Mutex<u32>, Condvar)> = Arc::clone(&pair);
+                thread::spawn(move || {
+                    let mut count = pair.0.lock();
+                    *count += 1;
+                    pair.1.wait_while(&mut count, |count| *count < 3);
+                })
+            })
+            .collect();
+        while *pair.0.lock() < 2 {
+            thread::yield_now();
+        }
+        *pair.0.lock() = 3;
+        assert_eq!(pair.1.notify_all(), 2);
+        tasks.into_iter().for_each(|task| task.join().unwrap());
+        assert!(!pair.0.is_locked());
+    });
+}
+
+#[test]
+fn cells_are_copied_and_compared() {
+    holds(|| {
+        let (one, two) = (OnceLock::from(1), OnceLock::<u32>::new());
+        assert!(one == one.clone() && one != two && two == two.clone());
+        let lazy: LazyLock<Vec<u32>> = LazyLock::default();
+        assert!(lazy.is_empty());
+    });
+}
+
 #[test]
 fn each_task_has_its_own_values_in_each_execution() {
     use std::cell::Cell;
