@@ -42,7 +42,10 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("files").flatten() {
         match entry.path().is_dir() {
             true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy")),
+            // The fuzzer's own alarm interrupts what is no plain read or write.
+            false => {
+                fs::write(to.join(entry.file_name()), fs::read(entry.path()).expect("a file")).expect("a copy");
+            }
         }
     }
 }

@@ -25,6 +25,8 @@ pub mod hint;
 #[cfg(feature = "runtime")]
 mod local;
 #[cfg(feature = "runtime")]
+mod locals;
+#[cfg(feature = "runtime")]
 mod log;
 #[cfg(feature = "runtime")]
 mod minimize;
@@ -53,6 +55,9 @@ mod world;
 pub use check::{Check, Finding, Half, Outcome, Rechecked, check};
 #[cfg(feature = "macros")]
 pub use demi_threads_macros::test;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub use local::LocalKey;
 #[cfg(feature = "runtime")]
 pub use log::{Followed, Log, LogError};
 #[cfg(feature = "runtime")]

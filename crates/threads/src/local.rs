@@ -7,32 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+use crate::locals::Locals;
 use crate::world::WORLD;
-
-/// What a task, or a thread outside of executions, has of each key: nothing more once its destructor ran.
-#[derive(Default)]
-pub(crate) struct Locals(Vec<(usize, Option<Rc<dyn Any>>)>);
-
-impl Locals {
-    fn get(&self, key: usize) -> Option<Option<Rc<dyn Any>>> {
-        self.0.iter().find(|(of, _)| *of == key).map(|(_, value)| value.clone())
-    }
-
-    fn set(&mut self, key: usize, value: Rc<dyn Any>) {
-        self.0.push((key, Some(value)));
-    }
-
-    /// The value that came last, of those that are left.
-    fn pop(&mut self) -> Option<Rc<dyn Any>> {
-        self.0.iter_mut().rev().find_map(|(_, value)| value.take())
-    }
-}
-
-impl fmt::Debug for Locals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Locals").field("keys", &self.0.len()).finish()
-    }
-}
 
 thread_local! {
     static OUTSIDE: RefCell<Locals> = RefCell::default();
@@ -206,7 +182,7 @@ macro_rules! thread_local {
     };
     (@one [$($attribute:tt)*] $vis:vis $name:ident $type:ty, $init:expr) => {
         $($attribute)*
-        $vis static $name: $crate::thread::LocalKey<$type> = $crate::thread::LocalKey::new({
+        $vis static $name: $crate::LocalKey<$type> = $crate::LocalKey::new({
             fn init() -> $type {
                 $init
             }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::failure::{Failure, FailureKind, Held, Waits};
 use crate::fair::{Fair, Tasks};
 use crate::hash::{HashKeyed, HashSet, mix, of_text};
-use crate::local::Locals;
+use crate::locals::Locals;
 use crate::log::{Followed, Log, Logged};
 use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag, TaskId};
 use crate::recheck::Enumeration;

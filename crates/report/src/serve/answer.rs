@@ -140,7 +140,7 @@ impl Served {
             }
             Ask::Chain { .. } => Answer::Chain { chain: Vec::new() },
             Ask::Named { name } => Answer::Event { event: s.named(&name).ok() },
-            Ask::Counts { by } => self.counts(by)?,
+            Ask::Counts { by } => Answer::Counts { groups: self.counts(by)? },
             Ask::Overview {} => {
                 let rows = OVERVIEW.min(s.len()).max(1);
                 let mut counts = vec![vec![0; s.actors.len()]; rows];

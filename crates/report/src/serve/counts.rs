@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Served;
-use super::answer::Answer;
 use crate::error::ReportError;
 
 /// What events are counted by.
@@ -57,7 +56,7 @@ fn note(actors: &mut Actors, actor: u32, e: u32) {
 
 impl Served {
     /// All events, counted.
-    pub(crate) fn counts(&self, by: By) -> Result<Answer, ReportError> {
+    pub(crate) fn counts(&self, by: By) -> Result<Vec<Group>, ReportError> {
         let s = &self.skeleton;
         let mut types: HashMap<Box<str>, Actors> = HashMap::new();
         let mut kinds: FxHashMap<&'static str, Actors> = FxHashMap::default();
@@ -109,6 +108,6 @@ impl Served {
             groups.push(group(None, actors.values().fold(none, sum), actors.len()));
         }
         groups.sort_unstable_by_key(|group| (u64::MAX - group.count, group.first));
-        Ok(Answer::Counts { groups })
+        Ok(groups)
     }
 }
