@@ -75,6 +75,9 @@ struct Item {
     tries: u8,
 }
 
+/// So many executions may go another way and be gone the next time: more are no chance.
+const MOST_STRAYS: u64 = 2;
+
 /// The most choices that wait: 32 bytes each.
 const MOST_WAITING: usize = 1 << 23;
 
@@ -100,6 +103,8 @@ pub(crate) struct Bounded {
     /// At most so many more.
     pub(crate) allowance: u64,
     pub(crate) diverged: u64,
+    /// Executions that went another way, those that did not the next time included.
+    strays: u64,
     pub(crate) deadline: Option<std::time::Instant>,
     /// The most preemptions, where the cost is the number of choices that are not those of the deterministic scheduler.
     most_preemptions: Option<u32>,
@@ -133,6 +138,7 @@ impl Bounded {
             executions: 0,
             allowance: u64::MAX,
             diverged: 0,
+            strays: 0,
             deadline: None,
             most_preemptions: None,
             waiting: 1,
@@ -200,9 +206,10 @@ impl Strategy for Bounded {
     fn done(&mut self, world: &World, ended: Ended) {
         let Some((mut item, level)) = self.current.take() else { return };
         if ended.diverged {
-            // A stray event may be gone the next time; else nothing can be promised of what would have come after.
+            // A stray event may be gone the next time, if there are few; else nothing can be promised of what would have come after.
             item.tries += 1;
-            if item.tries < 2 {
+            self.strays += 1;
+            if item.tries < 2 && self.strays <= MOST_STRAYS {
                 self.waiting += 1;
                 self.work[level].push(item);
             } else {
