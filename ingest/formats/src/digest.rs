@@ -117,7 +117,12 @@ impl Digester {
             let key = content.attrs.iter().find(|(name, _)| *name == "key");
             if let Some(key) = key.and_then(|(_, key)| key.text()) {
                 self.put(0, key.as_bytes());
-                return xxh3_64(&self.buffer);
+                let digest = xxh3_64(&self.buffer);
+                // Whether the row tells all of it is about the rest as well, which is read back with it.
+                [content.timer, content.time].into_iter().for_each(|value| self.value(0, value));
+                [content.fields, content.state].into_iter().for_each(|value| self.value(0, value));
+                content.attrs.iter().for_each(|(_, value)| self.value(0, Some(*value)));
+                return digest;
             }
         } else {
             self.put(3, &content.seq.to_le_bytes());
@@ -197,6 +202,19 @@ mod tests {
         assert_eq!(at(t, r#","key":"k","payload":"p""#), at(u, r#","key":"k","payload":"q""#));
         assert_ne!(at(t, r#","key":"k""#), at(t, r#","key":"l""#));
         assert_ne!(at(7, r#","key":"k","payload":"p""#), at(7, r#","key":"k","payload":"q""#));
+    }
+
+    #[test]
+    fn a_record_known_by_its_key_is_told_by_its_row_only_where_all_of_it_is_read_back() {
+        let told = |rest: &str| {
+            let text = format!(r#"{{"actor":"a","seq":1700000000000000000,"kind":"stop","key":"k"{rest}}}"#);
+            let record = EventRecord::parse(text.as_bytes()).unwrap();
+            Digester::default().told(&record)
+        };
+        let (shallow, deep) =
+            (told(",\"z\":[1]"), told(&format!(",\"z\":{}1{}", "[".repeat(100), "]".repeat(100))));
+        assert_eq!((shallow.1, deep.1), (true, false));
+        assert_eq!(shallow.0, deep.0, "the key alone says what it is");
     }
 
     #[test]
