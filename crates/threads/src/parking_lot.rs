@@ -92,7 +92,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Whether somebody holds it.
     #[track_caller]
     pub fn is_locked(&self) -> bool {
-        self.try_lock().is_none()
+        self.0.is_held(Location::caller())
     }
 
     /// The value, which nobody else can have.

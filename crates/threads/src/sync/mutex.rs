@@ -98,6 +98,16 @@ impl<T: ?Sized> Mutex<T> {
         self.take(at)
     }
 
+    /// Whether somebody holds it: a look, which keeps nobody else from it.
+    #[cfg(feature = "parking_lot")]
+    pub(crate) fn is_held(&self, at: Place) -> bool {
+        let held = step(Kind::TryLock, Some((&self.tag, ResourceKind::Mutex)), at, |world, on| {
+            world.reads(on);
+            world.of(on).holder.is_some()
+        });
+        held.unwrap_or_else(|| matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Takes the lock if it is free.
     ///
     /// # Errors
