@@ -111,22 +111,20 @@ pub fn try_program(spec: &ChildModel, scenario: &Scenario, requests: usize) -> R
         if let Some((line, what)) = all.filter_map(|line| Some((line, talk.read(line).err()?))).next() {
             trial.wrong.push(format!("{name} writes {what}: {line}"));
         }
-        // In the name of others, or to nobody: `fuzz` would call it a crash.
-        let clients: Vec<&str> = names.iter().map(|name| &**name).chain([INIT, "c1"]).collect();
-        let is_service = |to: &str| {
-            SERVICES.iter().any(|service| *service == to || to.starts_with(&format!("{service}/")))
+        // In the name of nobody, or to nobody: `fuzz` would call it a crash.
+        let is_there = |who: &str| {
+            let services =
+                || SERVICES.iter().any(|service| *service == who || who.starts_with(&format!("{service}/")));
+            names.contains(&who) || [INIT, "c1"].contains(&who) || services()
         };
-        let all = first.answers.iter().flat_map(|answer| &answer.lines);
-        let lost = all.filter_map(|line| Some((line, talk.read(line).ok()?))).find(|(_, message)| {
-            let (src, dest) = (message.src.as_str(), message.dest.as_str());
-            let from = src.is_empty() || clients.contains(&src) || is_service(src);
-            !from || !clients.contains(&dest) && !is_service(dest)
+        let lost = first.answers.iter().flat_map(|answer| &answer.lines).find_map(|line| {
+            let message = talk.read(line).ok()?;
+            if !message.src.is_empty() && !is_there(&message.src) {
+                return Some((line, "in the name of nobody who is there"));
+            }
+            (!is_there(&message.dest)).then_some((line, "to somebody who is not there"))
         });
-        if let Some((line, message)) = lost {
-            let src = message.src.as_str();
-            let named = src.is_empty() || clients.contains(&src) || is_service(src);
-            let what =
-                if named { "to somebody who is not there" } else { "in the name of nobody who is there" };
+        if let Some((line, what)) = lost {
             trial.wrong.push(format!("{name} writes a message {what}: {line}"));
         }
         let known = |body: &&serde_json::Value| {
