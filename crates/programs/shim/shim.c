@@ -10,9 +10,11 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
@@ -29,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -78,8 +81,13 @@
 #define STILL 8
 /* Questions about the time without a wait after which the clock goes on with each: a program may wait by asking. */
 #define ASKED 100000
+/* The same where each question is a trap. */
+#define ASKED_OUTSIDE 10000
 /* Kibibytes of memory that programs are told they use. */
 #define MAXRSS 65536
+/* Go's runtime has a thread that looks after the others, and sleeps this long at most in between. It looks so often without any time going by. */
+#define SHORT 10000000ull
+#define LOOKS 8
 /* Numbers of processes and threads as programs see them. */
 #define PARENT 4241
 #define PID 4242
@@ -87,7 +95,7 @@
 enum { FREE, RUNNING, WAITING, OUTSIDE };
 enum { POLLER = 2, FORKED = 4, CONNECTED = 8, CROWDED = 16, REPLACED = 32, UNTRAPPED = 64, TIMED = 128, TRIED = 256 };
 /* What a thread waits for, besides its time. */
-enum { NOTHING, TURN, FUTEX, POLL, SELECT, EPOLL, END };
+enum { NOTHING, TURN, FUTEX, POLL, SELECT, EPOLL, END, NAP };
 
 struct slot {
     int state;
@@ -125,6 +133,12 @@ struct slot {
     int *cleared;
     uint64_t mask;
     stack_t stack;
+    /* It is Go's own: what it waits for is nothing that the program waits for. */
+    int aside;
+    /* Of a guest's thread: where it begins, with its own thread-local memory, and what the guest wants cleared at its end. */
+    long registers[17];
+    uintptr_t outside;
+    _Atomic uint32_t *at_end;
 };
 
 /* A timer of the program: it counts into a descriptor, or sends a signal. */
@@ -174,13 +188,6 @@ static uint64_t went_on;
 static atomic_int wrote;
 static int refused;
 static uint64_t seed;
-static __thread struct slot *mine;
-/* Whether its calls go to the kernel as they are. */
-static __thread int passing;
-/* The last signal that ended a wait. */
-static __thread int signalled;
-static __thread int empty;
-static __thread uint64_t empty_at;
 static uint64_t asked;
 /* Whether a thread did more than poll since polls last counted as waiting; and whether none did in the round before that. */
 static int busy, still;
@@ -205,6 +212,43 @@ static __typeof__(pthread_create) *create;
     if (!real) real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
 static int active(void) { return control >= 0; }
+
+/* What each thread has of its own. */
+struct own {
+    /* Where this lies; and where what belongs to the program lay when its last call was trapped. */
+    struct own *here;
+    uintptr_t outside;
+    struct slot *slot;
+    /* Whether its calls go to the kernel as they are. */
+    int passing;
+    /* The last signal that ended a wait. */
+    int signalled;
+    int empty;
+    uint64_t empty_at;
+};
+static __thread struct own own_of_thread;
+/* Whether the program is a guest: it is linked statically, and was loaded into the process by hand. Its threads know nothing of the C library that this
+ * file uses, whose thread-local memory they find for a call by the register that programs leave alone. */
+static int guest;
+/* Whether it is written in Go, whose runtime calls the kernel without the C library. */
+static int is_go;
+
+static inline struct own *own(void) {
+#if defined(__x86_64__)
+    if (guest) {
+        struct own *found;
+        /* Other threads than a guest's have nothing there: it must not be read before the question. */
+        __asm__ volatile("mov %%gs:0, %0" : "=r"(found));
+        return found;
+    }
+#endif
+    return &own_of_thread;
+}
+#define mine (own()->slot)
+#define passing (own()->passing)
+#define signalled (own()->signalled)
+#define empty (own()->empty)
+#define empty_at (own()->empty_at)
 
 /* ---- the kernel, from a page that the filter lets through ---- */
 
@@ -247,6 +291,56 @@ static int open_gate(void) {
 
 static pid_t own_tid(void) { return (pid_t)raw0(SYS_gettid); }
 
+/* ---- thread-local memory of guests ---- */
+
+/* One for each slot, and one for the thread that listens. */
+static struct own owns[SLOTS + 1];
+/* The C library's thread-local memory. Threads of a guest share it: one of them runs at a time. */
+static uintptr_t inside;
+
+#if defined(__x86_64__)
+#define SET_GS 0x1001
+#define SET_FS 0x1002
+#define GET_FS 0x1003
+/* Whether the processor tells and changes these registers without the kernel. */
+static int quick;
+
+static uintptr_t thread_memory(void) {
+    uintptr_t at = 0;
+    if (quick) __asm__ volatile("rdfsbase %0" : "=r"(at));
+    else raw2(SYS_arch_prctl, GET_FS, &at);
+    return at;
+}
+
+static void set_thread_memory(uintptr_t at) {
+    if (quick) __asm__ volatile("wrfsbase %0" : : "r"(at) : "memory");
+    else raw2(SYS_arch_prctl, SET_FS, at);
+}
+
+/* Has a thread find what it has of its own here. */
+static void is_own(struct own *own) {
+    if (!guest) return;
+    own->here = own;
+    raw2(SYS_arch_prctl, SET_GS, own);
+}
+#else
+static uintptr_t thread_memory(void) { return 0; }
+static void set_thread_memory(uintptr_t at) { (void)at; }
+static void is_own(struct own *own) { (void)own; }
+#endif
+
+/* Sends the thread itself a signal, whose handler belongs to the program. */
+static long signal_here(long number, long a, long b, long c) {
+    uintptr_t before = 0;
+    if (guest) {
+        before = thread_memory();
+        set_thread_memory(own()->outside);
+    }
+    long result = raw3(number, a, b, c);
+    if (guest) set_thread_memory(before);
+    return result;
+}
+
 static void await_word(_Atomic uint32_t *word, uint32_t value) { raw4(SYS_futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, NULL); }
 static void wake_word(_Atomic uint32_t *word) { raw3(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1); }
 
@@ -274,10 +368,12 @@ static void say(const void *bytes, size_t length) {
 
 /* ---- turns ---- */
 
+static int is_aside(const struct slot *slot) { return slot->aside && (slot->awaits == NAP || slot->awaits == FUTEX); }
+
 static uint64_t earliest(void) {
     uint64_t first = NEVER;
     for (int i = 0; i < slots_end; i++)
-        if (slots[i].state == WAITING && slots[i].deadline < first) first = slots[i].deadline;
+        if (slots[i].state == WAITING && slots[i].deadline < first && !is_aside(&slots[i])) first = slots[i].deadline;
     for (int i = 0; i < TIMERS; i++)
         if (timers[i].used && timers[i].next < first) first = timers[i].next;
     return first;
@@ -291,7 +387,7 @@ static uint64_t next_time(uint64_t at, uint64_t first) {
     uint64_t late = (at - went_on) / LATE, next = (first > at ? first : at) + BEHIND, then = next + late;
     for (int i = 0; i < slots_end; i++) {
         const struct slot *slot = &slots[i];
-        if (slot->state == WAITING && slot->deadline < then && !naps(slot, late)) then = slot->deadline + BEHIND;
+        if (slot->state == WAITING && slot->deadline < then && !naps(slot, late) && !is_aside(slot)) then = slot->deadline + BEHIND;
     }
     for (int i = 0; i < TIMERS; i++)
         if (timers[i].used && timers[i].next < then) then = timers[i].next + BEHIND;
@@ -394,6 +490,12 @@ static int is_ready(struct slot *slot) {
     }
 }
 
+/* Whether the processor's own clock is kept from the program: then a fault may be for this file. */
+static int is_watched;
+
+/* Signals that this file needs, which nobody blocks. */
+static uint64_t always_open(void) { return bit_of(SIGSYS) | (is_watched ? bit_of(SIGSEGV) : 0); }
+
 /* The thread that a signal to the whole process is for: the first that takes it, as the kernel prefers. */
 static struct slot *receiver(int signal) {
     for (int i = 0; i < slots_end; i++)
@@ -424,6 +526,21 @@ static void ring(void) {
     }
 }
 
+/* How often Go's own thread has looked since another had a turn. */
+static int looks;
+
+/* Lets Go's own thread look after the others, which all wait. Whether it may. */
+static int wake_napper(void) {
+    if (looks >= LOOKS) return 0;
+    for (int i = 0; i < slots_end; i++) {
+        if (slots[i].state != WAITING || slots[i].awaits != NAP) continue;
+        slots[i].woken = 1;
+        looks++;
+        return 1;
+    }
+    return 0;
+}
+
 /* Gives the turn to the next thread that is ready; lets the clock go on if it may. The lock is held, and nobody has the turn. */
 static void turn_over(void) {
     for (;;) {
@@ -433,12 +550,14 @@ static void turn_over(void) {
             if (!is_ready(&slots[i])) continue;
             last = i;
             holder = &slots[i];
+            if (holder->awaits != NAP) looks = 0;
             holder->state = RUNNING;
             atomic_store(&holder->turn, 1);
             /* Who gives the turn to itself has not begun to wait. */
             if (holder != mine) wake_word(&holder->turn);
             return;
         }
+        if (wake_napper()) continue;
         uint64_t at = atomic_load(&now), next = earliest(), poll = first_poll(at);
         if (next != NEVER) next = next_time(at, next);
         /* Who polls is not kept waiting by others that wait for their time. */
@@ -497,7 +616,7 @@ static int receive(struct slot *slot) {
     for (int signal = 1; pending; signal++, pending >>= 1) {
         if (!(pending & 1)) continue;
         if (open & bit_of(signal)) signalled = signal;
-        raw3(SYS_tgkill, own_pid, slot->tid, signal);
+        signal_here(SYS_tgkill, own_pid, slot->tid, signal);
     }
     return open != 0;
 }
@@ -564,11 +683,17 @@ static int wait_here(uint64_t deadline, int flags) {
     return why | (receive(slot) ? SIGNALLED : 0);
 }
 
+static long wake_on_word(_Atomic uint32_t *word, long most, uint32_t bits);
+
 /* Ends a thread. It has its turn until it does nothing more: what libraries and the C library do when a thread ends takes locks that others take too. */
 static void end_here(long code) {
     if (mine && enter()) {
-        take_lock();
         struct slot *slot = mine;
+        if (slot->at_end) {
+            atomic_store(slot->at_end, 0);
+            wake_on_word(slot->at_end, 1, ~0u);
+        }
+        take_lock();
         mine = NULL;
         /* The first thread stays in the kernel's books as long as the process. */
         atomic_store(&ending, slot->tid == own_pid ? 0 : slot->tid);
@@ -599,7 +724,7 @@ static int all_parked(void) {
     if (slots[0].state != WAITING) return 0;
     for (int i = 1; i < slots_end; i++) {
         if (slots[i].state == FREE) continue;
-        if (slots[i].state != WAITING || !atomic_load(&slots[i].parked) || !slots[i].cleared) return 0;
+        if (slots[i].state != WAITING || !atomic_load(&slots[i].parked) || (!slots[i].cleared && !guest)) return 0;
     }
     return 1;
 }
@@ -633,6 +758,7 @@ static void *listener;
 
 static void *listen_to_scheduler(void *none) {
     (void)none;
+    is_own(&owns[SLOTS]);
     listener = __builtin_thread_pointer();
     for (;;) {
         struct order order;
@@ -886,6 +1012,7 @@ static int listens_on(void *none) {
 /* Where the copy of a thread begins: on a stack of its own, as that thread. */
 static int revived(void *at) {
     struct slot *slot = at;
+    is_own(&owns[slot - slots]);
     raw2(SYS_set_robust_list, slot->robust, slot->robust_length);
     if (!(slot->stack.ss_flags & SS_DISABLE)) {
         slot->stack.ss_flags &= ~SS_ONSTACK;
@@ -896,14 +1023,37 @@ static int revived(void *at) {
     __builtin_longjmp(slot->context, 1);
 }
 
+#if defined(__x86_64__)
+/* A new thread begins here, on a stack with a function and what it is given. */
+__asm__(".text\n.globl demi_born\n.hidden demi_born\n"
+        "demi_born:\n pop %rax\n pop %rdi\n xor %ebp,%ebp\n call *%rax\n ud2\n");
+extern const char demi_born[];
+
+/* Begins a thread; in a guest the C library's own call would be taken for the guest's. */
+static long begin_here(int (*routine)(void *), char *stack, long flags, void *argument, void *memory, void *cleared) {
+    if (!guest) return clone(routine, stack, (int)flags, argument, NULL, memory, cleared);
+    /* The stack is even where the function is called. */
+    long *top = (long *)stack - 5;
+    top[0] = (long)demi_born;
+    top[1] = (long)routine;
+    top[2] = (long)argument;
+    if (!cleared) flags &= ~CLONE_CHILD_CLEARTID;
+    return raw5(SYS_clone, flags, top, 0, cleared, memory);
+}
+#else
+static long begin_here(int (*routine)(void *), char *stack, long flags, void *argument, void *memory, void *cleared) {
+    return clone(routine, stack, (int)flags, argument, NULL, memory, cleared);
+}
+#endif
+
 /* In a copy: begins the other threads where they were, and that which listens. */
 static void revive(void) {
     static const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_CLEARTID;
     /* The thread that makes the copy has the first slot, so its stack is free. */
-    if (clone(listens_on, scratch[0] + SCRATCH, flags & ~CLONE_CHILD_CLEARTID, NULL, NULL, listener, NULL) < 0) raw1(SYS_exit_group, 137);
+    if (begin_here(listens_on, scratch[0] + SCRATCH, flags & ~CLONE_CHILD_CLEARTID, NULL, listener, NULL) < 0) raw1(SYS_exit_group, 137);
     for (int i = 1; i < slots_end; i++) {
         if (slots[i].state == FREE) continue;
-        if (clone(revived, scratch[i] + SCRATCH, flags, &slots[i], NULL, slots[i].pointer, slots[i].cleared) < 0) raw1(SYS_exit_group, 137);
+        if (begin_here(revived, scratch[i] + SCRATCH, flags, &slots[i], slots[i].pointer, slots[i].cleared) < 0) raw1(SYS_exit_group, 137);
     }
 }
 
@@ -911,7 +1061,7 @@ static void revive(void) {
 static void separate(void) {
     own_pid = (pid_t)raw0(SYS_getpid);
     mine->tid = own_tid();
-    static const int modes[] = {O_RDONLY, O_WRONLY, O_WRONLY | O_APPEND};
+    const int modes[] = {is_go ? O_RDONLY | O_NONBLOCK : O_RDONLY, O_WRONLY, O_WRONLY | O_APPEND};
     char path[64];
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)scheduler, (int)opened[i]);
@@ -985,7 +1135,9 @@ static uint64_t point(clockid_t clock, const struct timespec *time) {
 
 /* The time, for a program that asks. One that asks and asks waits: then each answer takes a microsecond. */
 static uint64_t told_time(void) {
-    if (mine && ++asked > ASKED) return atomic_fetch_add(&now, 1000) + 1000;
+    /* Go's collector works for a share of the time that went by, and for none where none did. */
+    if (mine && is_go && asked <= ASKED_OUTSIDE) return ++asked, atomic_fetch_add(&now, 1) + 1;
+    if (mine && ++asked > (guest || is_go ? ASKED_OUTSIDE : ASKED)) return atomic_fetch_add(&now, 1000) + 1000;
     return atomic_load(&now);
 }
 
@@ -1074,6 +1226,13 @@ static long sleep_until(uint64_t deadline, int flags) {
 }
 
 static long sleep_for(uint64_t duration) {
+    if (is_go && duration > 0 && duration <= SHORT) {
+        /* Programs in Go wait otherwise: this is the runtime. */
+        take_lock();
+        mine->aside = 1;
+        mine->awaits = NAP;
+        return wait_here(later(duration), 0) & SIGNALLED ? -EINTR : 0;
+    }
     if (duration > 0) return sleep_until(later(duration), 0);
     return polls() ? sleep_until(NEVER, POLLER) : 0;
 }
@@ -1403,19 +1562,19 @@ static long send_signal(struct slot *slot, pid_t tid, int signal) {
     int waits_here = slot && slot->state == WAITING && is_handled(signal);
     if (waits_here) slot->pending |= bit_of(signal);
     free_lock();
-    return waits_here ? 0 : raw3(SYS_tgkill, own_pid, slot ? slot->tid : tid, signal);
+    return waits_here ? 0 : signal_here(SYS_tgkill, own_pid, slot ? slot->tid : tid, signal);
 }
 
 static long send_to_all(int signal) {
     struct slot *slot = is_handled(signal) ? receiver(signal) : NULL;
-    return slot ? send_signal(slot, slot->tid, signal) : raw2(SYS_kill, own_pid, signal);
+    return slot ? send_signal(slot, slot->tid, signal) : signal_here(SYS_kill, own_pid, signal, 0);
 }
 
 /* Has other signals blocked while a thread waits, where the call says so. */
 static uint64_t block(const uint64_t *wanted) {
     uint64_t before = mine->blocked;
     if (wanted) {
-        mine->blocked = *wanted & ~bit_of(SIGSYS);
+        mine->blocked = *wanted & ~always_open();
         raw4(SYS_rt_sigprocmask, SIG_SETMASK, &mine->blocked, NULL, 8);
     }
     return before;
@@ -1578,7 +1737,7 @@ static long socket_for(long a, long b, long c) {
 
 /* Changes the mask that holds once the handler returns. */
 static long mask_signals(uint64_t *mask, long how, const uint64_t *wanted, uint64_t *old) {
-    uint64_t before = *mask, trap = 1ull << (SIGSYS - 1);
+    uint64_t before = *mask;
     if (wanted) {
         switch (how) {
         case SIG_BLOCK: *mask |= *wanted; break;
@@ -1586,12 +1745,19 @@ static long mask_signals(uint64_t *mask, long how, const uint64_t *wanted, uint6
         case SIG_SETMASK: *mask = *wanted; break;
         default: return -EINVAL;
         }
-        *mask &= ~trap;
+        *mask &= ~always_open();
     }
     if (old) *old = before;
     return 0;
 }
 
+/* What the program does when it reads or writes where there is nothing, in the kernel's layout. */
+static struct {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+} of_fault;
 static long on_action(long signal, long wanted, long old, long size) {
     struct {
         void *handler;
@@ -1600,10 +1766,28 @@ static long on_action(long signal, long wanted, long old, long size) {
         uint64_t mask;
     } changed;
     if (signal == SIGSYS) return 0;
+    if (signal == SIGSEGV && is_watched) {
+        if (size != 8) return -EINVAL;
+        if (old) memcpy((void *)old, &of_fault, sizeof of_fault);
+        if (wanted) memcpy(&of_fault, (void *)wanted, sizeof of_fault);
+        return 0;
+    }
     if (!wanted || size != 8) return raw4(SYS_rt_sigaction, signal, wanted, old, size);
     memcpy(&changed, (void *)wanted, sizeof changed);
-    changed.mask &= ~(1ull << (SIGSYS - 1));
+    changed.mask &= ~always_open();
     return raw4(SYS_rt_sigaction, signal, &changed, old, size);
+}
+
+/* The path of a guest. */
+static char guest_path[PATH_MAX];
+
+/* Where a link leads; the process of a guest is another program's. */
+static long own_path(const char *link, char *buffer, long length, long result) {
+    if (result < 0 || strcmp(link, "/proc/self/exe") != 0) return result;
+    size_t own = strlen(guest_path);
+    if (own > (size_t)length) own = (size_t)length;
+    memcpy(buffer, guest_path, own);
+    return (long)own;
 }
 
 /* Whether a call only waits, or asks for the time or for what has come. */
@@ -1661,6 +1845,10 @@ static long answer(uint64_t *mask, long number, long a, long b, long c, long d, 
     case SYS_execve:
     case SYS_execveat: refuse(REPLACED); return -EPERM;
     case SYS_clone: refuse(FORKED); return -EPERM;
+#ifdef SYS_readlink
+    case SYS_readlink: return own_path((const char *)a, (char *)b, c, raw3(number, a, b, c));
+#endif
+    case SYS_readlinkat: return own_path((const char *)b, (char *)c, d, raw4(number, a, b, c, d));
 #ifdef SYS_fork
     case SYS_fork:
     case SYS_vfork: refuse(FORKED); return -EPERM;
@@ -1851,17 +2039,119 @@ static long answer(uint64_t *mask, long number, long a, long b, long c, long d, 
     }
 }
 
+#if defined(__x86_64__)
+/* Goes on with these registers, in the order in which the kernel tells them. */
+__asm__(".text\n.globl demi_go_on\n.hidden demi_go_on\n"
+        "demi_go_on:\n mov %rdi,%rcx\n mov 120(%rcx),%rax\n mov 128(%rcx),%rdx\n mov %rdx,-8(%rax)\n"
+        " mov (%rcx),%r8\n mov 8(%rcx),%r9\n mov 16(%rcx),%r10\n mov 24(%rcx),%r11\n mov 32(%rcx),%r12\n mov 40(%rcx),%r13\n mov 48(%rcx),%r14\n mov 56(%rcx),%r15\n"
+        " mov 64(%rcx),%rdi\n mov 72(%rcx),%rsi\n mov 80(%rcx),%rbp\n mov 88(%rcx),%rbx\n mov 96(%rcx),%rdx\n lea -8(%rax),%rsp\n mov 112(%rcx),%rcx\n xor %eax,%eax\n ret\n");
+extern _Noreturn void demi_go_on(const long *registers);
+
+/* On these a guest's thread begins, and its calls are answered until it has a place for signals of its own: its stack may be small, or gone. */
+static char alternate[SLOTS][SCRATCH] __attribute__((aligned(16)));
+
+static int guest_begins(void *at) {
+    struct slot *slot = at;
+    struct own *place = &owns[slot - slots];
+    is_own(place);
+    slot->tid = own_tid();
+    await_turn(slot);
+    slot->awaits = NOTHING;
+    receive(slot);
+    stack_t stack = {.ss_sp = alternate[slot - slots], .ss_size = SCRATCH};
+    /* From here on nothing that was kept on this stack is needed. */
+    raw2(SYS_sigaltstack, &stack, NULL);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &slot->mask, NULL, 8);
+    set_thread_memory(slot->outside);
+    demi_go_on(slot->registers);
+}
+
+/* A guest's call for a new thread. */
+static long new_guest_thread(const ucontext_t *context) {
+    const greg_t *r = context->uc_mcontext.gregs;
+    long flags = r[REG_RDI];
+    if (!enter()) return -EAGAIN;
+    take_lock();
+    struct slot *slot = taken(0);
+    free_lock();
+    if (!slot) return -EAGAIN;
+    int place = (int)(slot - slots);
+    for (int i = 0; i < 17; i++) slot->registers[i] = r[i];
+    slot->registers[REG_RSP] = r[REG_RSI];
+    memcpy(&slot->mask, &context->uc_sigmask, sizeof slot->mask);
+    slot->outside = flags & CLONE_SETTLS ? (uintptr_t)r[REG_R8] : own()->outside;
+    slot->known = PID + place;
+    memset(&owns[place], 0, sizeof owns[place]);
+    owns[place].slot = slot;
+    owns[place].outside = slot->outside;
+    if (flags & CLONE_CHILD_CLEARTID) slot->at_end = (_Atomic uint32_t *)r[REG_R10];
+    if (flags & CLONE_PARENT_SETTID) *(int *)r[REG_RDX] = slot->known;
+    if (flags & CLONE_CHILD_SETTID) *(int *)r[REG_R10] = slot->known;
+    take_lock();
+    slot->state = WAITING;
+    slot->awaits = TURN;
+    slot->since = ++waits;
+    free_lock();
+    long theirs = CLONE_SETTLS | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID;
+    long made = begin_here(guest_begins, alternate[place] + SCRATCH, flags & ~theirs, slot, NULL, NULL);
+    if (made < 0) {
+        take_lock();
+        slot->state = FREE;
+        free_lock();
+        return made;
+    }
+    return slot->known;
+}
+
+/* The processor's own clock was asked, which tells the time as all other clocks do; or it is the program's own fault. */
+static void on_fault(int signal, siginfo_t *info, void *at) {
+    ucontext_t *context = at;
+    greg_t *r = context->uc_mcontext.gregs;
+    const uint8_t *code = (const uint8_t *)r[REG_RIP];
+    /* What cannot be read has no address here, where the processor refused to tell the time: then the fault is that of an instruction. */
+    if (info->si_code == SI_KERNEL && code && code[0] == 0x0f && (code[1] == 0x31 || (code[1] == 0x01 && code[2] == 0xf9))) {
+        uint64_t told = MONOTONIC + atomic_load(&now);
+        r[REG_RAX] = (greg_t)(told & 0xffffffff);
+        r[REG_RDX] = (greg_t)(told >> 32);
+        if (code[1] == 0x01) r[REG_RCX] = 0;
+        r[REG_RIP] += code[1] == 0x31 ? 2 : 3;
+        return;
+    }
+    if (of_fault.handler == (void *)SIG_DFL || of_fault.handler == (void *)SIG_IGN) {
+        struct {
+            void *handler;
+            unsigned long flags;
+            void *restorer;
+            uint64_t mask;
+        } plain = {(void *)SIG_DFL, 0, NULL, 0};
+        raw4(SYS_rt_sigaction, SIGSEGV, &plain, NULL, 8);
+        /* An instruction is tried again, and ends the program; who was sent the signal gets it again. */
+        if (info->si_code <= 0) raw3(SYS_tgkill, own_pid, own_tid(), SIGSEGV);
+        return;
+    }
+    ((void (*)(int, siginfo_t *, void *))of_fault.handler)(signal, info, at);
+}
+#endif
+
 static void on_trap(int signal, siginfo_t *info, void *at) {
     (void)signal;
     ucontext_t *context = at;
     uint64_t *mask = (uint64_t *)&context->uc_sigmask;
+    uintptr_t before = 0;
+    if (guest) {
+        before = own()->outside = thread_memory();
+        set_thread_memory(inside);
+    }
 #if defined(__x86_64__)
     greg_t *r = context->uc_mcontext.gregs;
-    r[REG_RAX] = answer(mask, info->si_syscall, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
+    int begins = guest && info->si_syscall == SYS_clone && r[REG_RDI] & CLONE_THREAD;
+    r[REG_RAX] = begins ? new_guest_thread(context)
+                        : answer(mask, info->si_syscall, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
 #else
     unsigned long long *r = context->uc_mcontext.regs;
     r[0] = (unsigned long long)answer(mask, info->si_syscall, (long)r[0], (long)r[1], (long)r[2], (long)r[3], (long)r[4], (long)r[5]);
 #endif
+    if (guest) set_thread_memory(before);
 }
 
 /* ---- calls by name ---- */
@@ -2029,11 +2319,31 @@ static int filter_calls(void) {
     program[at++] = STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]));
     program[at++] = JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0);
     program[at++] = GIVE(SECCOMP_RET_TRAP);
-    program[at++] = GIVE(SECCOMP_RET_ALLOW);
+    /* The threads of a guest are begun here; others by name. */
+    program[at++] = GIVE(guest ? SECCOMP_RET_TRAP : SECCOMP_RET_ALLOW);
+    if (guest) {
+        static const int paths[] = {SYS_readlinkat,
+#ifdef SYS_readlink
+                                    SYS_readlink
+#endif
+        };
+        for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+            program[at++] = JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)paths[i], 0, 1);
+            program[at++] = GIVE(SECCOMP_RET_TRAP);
+        }
+    }
     program[at++] = GIVE(SECCOMP_RET_ALLOW);
     struct sock_fprog whole = {(unsigned short)at, program};
-    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    /* Go calls the kernel on small stacks; every thread of it has another for signals. */
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER | (is_go || guest ? SA_ONSTACK : 0)};
     if (sigaction(SIGSYS, &action, NULL) != 0) return -1;
+#if defined(__x86_64__)
+    struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    if ((is_go || guest) && prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0) {
+        is_watched = 1;
+        if (sigaction(SIGSEGV, &fault, NULL) != 0) return -1;
+    }
+#endif
     sigset_t trap;
     sigemptyset(&trap);
     sigaddset(&trap, SIGSYS);
@@ -2076,12 +2386,17 @@ static void limit(int resource, uint64_t most) {
 }
 
 /* What the scheduler says in the environment; kept for the program that a shell starts in its place. */
-static const char *const told[] = {"LD_PRELOAD", "DEMI_SHIM_SOCKET", "DEMI_SHIM_SEED", "DEMI_SHIM_CLOCK", "DEMI_SHIM_MEMORY", "DEMI_SHIM_CPU", "DEMI_SHIM_KEPT"};
+static const char *const told[] = {"LD_PRELOAD", "DEMI_SHIM_SOCKET", "DEMI_SHIM_SEED", "DEMI_SHIM_CLOCK", "DEMI_SHIM_MEMORY", "DEMI_SHIM_CPU", "DEMI_SHIM_KEPT", "DEMI_SHIM_CARRIER"};
 #define TOLD (sizeof told / sizeof *told)
 static char *kept[TOLD];
 /* The process is a shell, which has not read anything yet: it may be about to become the program. */
 static int is_shell;
 static uint64_t clock_told, memory_told, cpu_told;
+
+/* The program that does nothing, in whose process guests are loaded. */
+static char carrier[PATH_MAX];
+/* Where a guest begins; 0 where there is none. */
+static uintptr_t guest_entry;
 
 static void take_over(void) {
     is_shell = 0;
@@ -2098,6 +2413,16 @@ static void take_over(void) {
         sched_setaffinity(0, sizeof one, &one);
     }
     atomic_store(&now, clock_told);
+#if defined(__x86_64__)
+    if (guest_entry) {
+        quick = (getauxval(AT_HWCAP2) & 2) != 0;
+        inside = (uintptr_t)__builtin_thread_pointer();
+        guest = 1;
+        is_own(&owns[0]);
+    }
+#endif
+    /* Go waits for what it reads without a thread of its own where that may be asked for; otherwise one waits in the kernel, and others behind it. */
+    if (is_go) fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK);
     create = (__typeof__(pthread_create) *)dlsym(RTLD_NEXT, "pthread_create");
     mine = taken(own_tid());
     holder = mine;
@@ -2121,9 +2446,137 @@ static int starts_others(void) {
     return 0;
 }
 
+/* Whether a program has the note that Go's linker leaves. */
+static int has_go_note(const ElfW(Phdr) *table, size_t count, uintptr_t base) {
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].p_type != PT_NOTE) continue;
+        uintptr_t at = base + table[i].p_vaddr, end = at + table[i].p_memsz;
+        while (at + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
+            at += sizeof *note;
+            if (note->n_namesz == 4 && at + 4 <= end && memcmp((const char *)at, "Go\0", 4) == 0) return 1;
+            at += ((note->n_namesz + 3) & ~3ul) + ((note->n_descsz + 3) & ~3ul);
+        }
+    }
+    return 0;
+}
+
+/* How far from where it was linked the program was loaded. */
+static uintptr_t base_of_program(void) {
+    const ElfW(Phdr) *table = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    for (size_t i = 0; i < getauxval(AT_PHNUM); i++)
+        if (table[i].p_type == PT_PHDR) return (uintptr_t)table - table[i].p_vaddr;
+    return 0;
+}
+
+/* What the kernel told the process when it began, after its environment. */
+static ElfW(auxv_t) *told_by_kernel(char **environment) {
+    while (*environment) environment++;
+    return (ElfW(auxv_t) *)(environment + 1);
+}
+
+#if defined(__x86_64__)
+/* The table of a guest's parts, as the guest is told of it. */
+static uintptr_t guest_table;
+static size_t guest_parts;
+
+static _Noreturn void no_guest(const char *what) {
+    fprintf(stderr, "%s: %s\n", guest_path, what);
+    _exit(126);
+}
+
+/* Puts a program that is linked statically where it wants to be. */
+static void load_guest(void) {
+    ElfW(Ehdr) header;
+    static ElfW(Phdr) table[64];
+    int file = open(guest_path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header) no_guest("it cannot be read");
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
+        (header.e_type != ET_EXEC && header.e_type != ET_DYN) || header.e_phentsize != sizeof *table || header.e_phnum > 64)
+        no_guest("it is no program for this processor");
+    size_t length = header.e_phnum * sizeof *table;
+    if (pread(file, table, length, (off_t)header.e_phoff) != (ssize_t)length) no_guest("it is no whole program");
+    const uintptr_t page = 4095;
+    uintptr_t low = UINTPTR_MAX, high = 0, base = 0;
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        if (table[i].p_type != PT_LOAD) continue;
+        if (table[i].p_vaddr < low) low = table[i].p_vaddr & ~page;
+        if (table[i].p_vaddr + table[i].p_memsz > high) high = (table[i].p_vaddr + table[i].p_memsz + page) & ~page;
+    }
+    if (low >= high) no_guest("it has nothing to load");
+    /* All of it is taken first: the parts lie in it. */
+    int fixed = header.e_type == ET_EXEC ? MAP_FIXED_NOREPLACE : 0;
+    void *wanted = fixed ? (void *)low : NULL;
+    void *whole = mmap(wanted, high - low, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+    if (whole == MAP_FAILED || (fixed && whole != wanted)) no_guest("there is no room for it in memory");
+    base = (uintptr_t)whole - low;
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        const ElfW(Phdr) *part = &table[i];
+        if (part->p_type == PT_LOAD && part->p_offset <= header.e_phoff && header.e_phoff < part->p_offset + part->p_filesz)
+            guest_table = base + part->p_vaddr + (header.e_phoff - part->p_offset);
+        if (part->p_type != PT_LOAD || part->p_memsz == 0) continue;
+        int rights = (part->p_flags & PF_R ? PROT_READ : 0) | (part->p_flags & PF_W ? PROT_WRITE : 0) | (part->p_flags & PF_X ? PROT_EXEC : 0);
+        uintptr_t start = (base + part->p_vaddr) & ~page, filled = base + part->p_vaddr + part->p_filesz;
+        uintptr_t mapped = (filled + page) & ~page, end = (base + part->p_vaddr + part->p_memsz + page) & ~page;
+        if (part->p_filesz > 0 && mmap((void *)start, filled - start, rights, MAP_PRIVATE | MAP_FIXED, file, (off_t)(part->p_offset & ~page)) == MAP_FAILED)
+            no_guest("a part of it cannot be loaded");
+        if (part->p_filesz == 0) mapped = start;
+        if (part->p_memsz > part->p_filesz && part->p_filesz > 0 && mapped > filled) {
+            if (!(rights & PROT_WRITE)) mprotect((void *)(mapped - page - 1), page + 1, rights | PROT_WRITE);
+            memset((void *)filled, 0, mapped - filled);
+            if (!(rights & PROT_WRITE)) mprotect((void *)(mapped - page - 1), page + 1, rights);
+        }
+        if (end > mapped && mmap((void *)mapped, end - mapped, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+            no_guest("there is no memory for it");
+    }
+    close(file);
+    guest_parts = header.e_phnum;
+    guest_entry = base + header.e_entry;
+    is_go = has_go_note(table, header.e_phnum, base);
+}
+
+/* Begins the guest, with a stack as the kernel makes it for a program. */
+static _Noreturn void begin_guest(int argc, char **argv, const ElfW(auxv_t) *told_here) {
+    size_t variables = 0, entries = 0;
+    while (environ[variables]) variables++;
+    while (told_here[entries].a_type != AT_NULL) entries++;
+    static unsigned char chance[16];
+    fill(chance, sizeof chance);
+    size_t words = 1 + (size_t)argc + 1 + variables + 1 + 2 * (entries + 8);
+    long *block = __builtin_alloca_with_align((words + 2) * sizeof *block, 128);
+    long *at = block;
+    *at++ = argc;
+    for (int i = 0; i < argc; i++) *at++ = (long)argv[i];
+    *at++ = 0;
+    for (size_t i = 0; i < variables; i++) *at++ = (long)environ[i];
+    *at++ = 0;
+    for (size_t i = 0; i < entries; i++) {
+        long kind = (long)told_here[i].a_type, value = (long)told_here[i].a_un.a_val;
+        switch (kind) {
+        /* Clocks are asked of the kernel. */
+        case AT_SYSINFO_EHDR: continue;
+        case AT_PHDR: value = (long)guest_table; break;
+        case AT_PHNUM: value = (long)guest_parts; break;
+        case AT_ENTRY: value = (long)guest_entry; break;
+        case AT_BASE: value = 0; break;
+        case AT_RANDOM: value = (long)chance; break;
+        case AT_EXECFN: value = (long)guest_path; break;
+        }
+        *at++ = kind;
+        *at++ = value;
+    }
+    *at++ = AT_NULL;
+    *at++ = 0;
+    __asm__ volatile("mov %0, %%rsp\n xor %%edx, %%edx\n xor %%ebp, %%ebp\n jmp *%1\n" : : "r"(block), "r"(guest_entry) : "memory", "rdx");
+    __builtin_unreachable();
+}
+#endif
+
 __attribute__((constructor)) static void begin(int argc, char **argv, char **environment) {
     const char *path = setting("DEMI_SHIM_SOCKET");
     if (!path) return;
+    char **last = environment;
+    while (*last) last++;
     /* Where things lie in memory decides the order of some hash tables. */
     int present = personality(0xffffffff);
     if (argc > 0 && present >= 0 && !(present & ADDR_NO_RANDOMIZE) && personality((unsigned long)present | ADDR_NO_RANDOMIZE) >= 0) {
@@ -2140,6 +2593,8 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     clock_told = number_of("DEMI_SHIM_CLOCK");
     memory_told = number_of("DEMI_SHIM_MEMORY");
     cpu_told = number_of("DEMI_SHIM_CPU");
+    const char *carries = setting("DEMI_SHIM_CARRIER");
+    if (carries && strlen(carries) < sizeof carrier) strcpy(carrier, carries);
     const char *folder = setting("DEMI_SHIM_KEPT");
     if (folder && strlen(folder) < sizeof kept_folder) strcpy(kept_folder, folder);
     for (size_t i = 0; i < TOLD; i++) {
@@ -2151,6 +2606,30 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
         is_shell = 1;
         own_pid = getpid();
         return;
+    }
+    ElfW(auxv_t) *told_here = told_by_kernel(last);
+#if defined(__x86_64__)
+    /* The process was started for the program that its arguments begin with. */
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    if (carrier[0] && strcmp(self, carrier) == 0 && argc > 1 && realpath(argv[1], guest_path)) {
+        load_guest();
+        take_over();
+        begin_guest(argc - 1, argv + 1, told_here);
+    }
+#endif
+    is_go = has_go_note((const ElfW(Phdr) *)getauxval(AT_PHDR), getauxval(AT_PHNUM), base_of_program());
+    if (is_go) {
+        /* Go looks for what the kernel told behind the end of its environment, so that it must end where it did. */
+        size_t left = 0;
+        while (environ[left]) left++;
+        for (char **entry = environ + left; left > 0 && entry < last; entry++) *entry = environ[left - 1];
+        for (ElfW(auxv_t) *one = told_here; one->a_type != AT_NULL; one++) {
+            /* Go finds by itself where clocks are told without the kernel, and what it begins its random numbers with. */
+            if (one->a_type == AT_SYSINFO_EHDR) one->a_type = AT_IGNORE;
+            if (one->a_type == AT_RANDOM) fill((void *)one->a_un.a_val, 16);
+        }
     }
     take_over();
 }
@@ -2167,11 +2646,39 @@ static char **with_shim(char *const environment[]) {
     return whole;
 }
 
+/* Whether a file is a program that loads no libraries, so that the shim cannot be given to it. */
+static int is_static(const char *path) {
+    ElfW(Ehdr) header;
+    int file = open(path, O_RDONLY | O_CLOEXEC), dynamic = 0;
+    int is_program = file >= 0 && pread(file, &header, sizeof header, 0) == (ssize_t)sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
+    for (int i = 0; is_program && i < header.e_phnum; i++) {
+        ElfW(Phdr) part;
+        if (pread(file, &part, sizeof part, (off_t)(header.e_phoff + (size_t)i * sizeof part)) != (ssize_t)sizeof part) break;
+        if (part.p_type == PT_INTERP) dynamic = 1;
+    }
+    if (file >= 0) close(file);
+    return is_program && !dynamic;
+}
+
+/* The words of a command behind those that start it as a guest. */
+static char **as_guest(const char *path, char *const argv[]) {
+    size_t count = 0;
+    while (argv[count]) count++;
+    char **whole = calloc(count + 2, sizeof *whole);
+    if (!whole) _exit(137);
+    whole[0] = carrier;
+    whole[1] = (char *)path;
+    for (size_t i = 1; i < count; i++) whole[i + 1] = argv[i];
+    return whole;
+}
+
 int execve(const char *path, char *const argv[], char *const environment[]) {
     REAL(execve);
     if (!is_shell || getpid() != own_pid) return real(path, argv, environment);
     char **whole = with_shim(environment);
-    int result = real(path, argv, whole);
+    char **words = carrier[0] && argv[0] && is_static(path) ? as_guest(path, argv) : NULL;
+    int result = words ? real(carrier, words, whole) : real(path, argv, whole);
+    free(words);
     free(whole);
     return result;
 }

@@ -4,7 +4,8 @@
 //! killed before. What is left even so, because both were killed, is removed by the next run: nobody holds its lock then.
 
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -16,6 +17,10 @@ use tempfile::TempDir;
 const PREFIX: &str = "demi-node-";
 /// The file in a run's folder that the run holds a lock of.
 const LOCK: &str = "lock";
+const CARRIER_NAME: &str = "carrier";
+
+/// A program that does nothing, into whose process the shim loads programs that are linked statically; empty where it could not be compiled.
+static CARRIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/carrier"));
 
 /// The folder of all processes of this run.
 pub(crate) struct RunFolder {
@@ -50,7 +55,15 @@ impl RunFolder {
         std::fs::rename(made.path(), &folder)?;
         let _ = made.keep();
         let remover = remover(&folder);
+        let carrier = File::create(folder.join(CARRIER_NAME))?;
+        carrier.set_permissions(std::fs::Permissions::from_mode(0o755))?;
+        (&carrier).write_all(CARRIER)?;
         Ok(RunFolder { folder, _lock: lock, remover })
+    }
+
+    /// The program into whose process those are loaded that load nothing.
+    pub(crate) fn carrier(&self) -> PathBuf {
+        self.folder.join(CARRIER_NAME)
     }
 
     /// A folder for one process.

@@ -28,7 +28,7 @@ use demi_common::text::beyond_64_bits;
 
 use crate::error::{Fault, ProgramError};
 use crate::folders::RunFolder;
-use crate::resolve::seeded;
+use crate::resolve::{is_static, seeded};
 
 /// The shim as a shared object; empty where it could not be compiled.
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
@@ -213,7 +213,7 @@ impl Owned {
 struct Home {
     folder: TempDir,
     /// In which it stands: there as long as a process is.
-    _run: Arc<RunFolder>,
+    run: Arc<RunFolder>,
     /// To which all of them connect, one at a time.
     listener: Mutex<UnixListener>,
     /// Whether there was a copy.
@@ -327,7 +327,7 @@ impl Process {
         let listener = Mutex::new(listener);
         let home = Arc::new(Home {
             folder,
-            _run: run,
+            run,
             listener,
             shared: AtomicBool::new(false),
             files: AtomicU64::new(0),
@@ -341,7 +341,11 @@ impl Process {
         }
         let command = seeded(launch.command.clone(), seed);
         let (program, arguments) = command.split_first().ok_or_else(|| failed("no program".into()))?;
-        let mut child = Command::new(program)
+        let carrier = home.run.carrier();
+        let is_guest = is_static(program);
+        let mut words = Command::new(if is_guest { carrier.as_os_str() } else { program.as_ref() });
+        words
+            .args(is_guest.then_some(program))
             .args(arguments)
             .env_clear()
             .envs(environment(&work))
@@ -350,15 +354,15 @@ impl Process {
             .env("DEMI_SHIM_SEED", seed.to_string())
             .env("DEMI_SHIM_CLOCK", clock.to_string())
             .env("DEMI_SHIM_MEMORY", launch.memory.to_string())
+            .env("DEMI_SHIM_CARRIER", &carrier)
             .env("DEMI_SHIM_CPU", CPU.fetch_add(1, Ordering::Relaxed).to_string())
             .envs(launch.synced.then_some(("DEMI_SHIM_KEPT", &kept)))
             .current_dir(&work)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(written)
-            .process_group(0)
-            .spawn()
-            .map_err(io)?;
+            .process_group(0);
+        let mut child = spawned(&mut words).map_err(io)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no standard input and output".into()));
         };
@@ -820,6 +824,19 @@ impl Drop for Process {
     }
 }
 
+/// Starts a program. One that was just written may be open for a moment more in a process that another thread is about to start.
+fn spawned(command: &mut Command) -> std::io::Result<Child> {
+    for _ in 0..100 {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
+    command.spawn()
+}
+
 /// Reads a folder: files by their path, and empty folders by their path with a slash.
 fn read_files(root: &Path, folder: &Path, disk: &mut Disk, left: &mut u64) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
@@ -978,6 +995,9 @@ fn environment(work: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
         ("PYTHONDONTWRITEBYTECODE", "1".into()),
         ("UV_THREADPOOL_SIZE", "1".into()),
         ("MALLOC_ARENA_MAX", "1".into()),
+        // Go's runtime stops no thread by signals, and uses one processor.
+        ("GOMAXPROCS", "1".into()),
+        ("GODEBUG", "asyncpreemptoff=1".into()),
     ]
 }
 

@@ -21,7 +21,7 @@ fn absolute(path: &str) -> String {
 /// are files become absolute, because programs run in folders of their own.
 ///
 /// # Errors
-/// When there is no such program, or it is linked statically, so that the shim cannot be loaded into it.
+/// When there is no such program, or it is linked statically and this is no x86-64.
 pub fn resolve(command: &[String]) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = command.to_vec();
     let is_java = words.first().is_some_and(|name| name == "java" || name.ends_with("/java"));
@@ -39,10 +39,9 @@ pub fn resolve(command: &[String]) -> Result<Vec<String>, String> {
         let path = found(name).ok_or_else(|| format!("there is no program '{name}'"))?;
         let bytes = head(&path)?;
         if bytes.starts_with(b"\x7fELF") {
-            if !is_dynamic(&path)? {
+            if !is_dynamic(&path)? && !cfg!(target_arch = "x86_64") {
                 return Err(format!(
-                    "{} is linked statically, as Go programs are: such a program reads clocks and sleeps by itself, so it cannot be \
-                     scheduled yet",
+                    "{} is linked statically, as Go programs are: such a program can be scheduled on x86-64 only",
                     path.display()
                 ));
             }
@@ -133,6 +132,11 @@ fn head(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(4096).read_to_end(&mut bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(bytes)
+}
+
+/// Whether a program is linked statically: it loads no shim, so it is loaded itself into a process that did.
+pub(crate) fn is_static(program: &str) -> bool {
+    is_dynamic(Path::new(program)).is_ok_and(|is_dynamic| !is_dynamic)
 }
 
 /// Whether a program for 64 bits names a dynamic linker, which loads the shim.

@@ -154,18 +154,3 @@ fn a_line_longer_than_a_pipe_is_read_and_a_long_answer_is_taken() {
     assert_eq!(answer.lines[0].len(), long.len());
     assert!(answer.lines[0].starts_with("yx"));
 }
-
-#[test]
-fn what_is_linked_statically_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("main.c");
-    std::fs::write(&source, "int main(void) { return 0; }").unwrap();
-    let program = folder.path().join("program");
-    let made = std::process::Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).output();
-    if !made.is_ok_and(|made| made.status.success()) {
-        println!("skipped: no C compiler that links statically");
-        return;
-    }
-    let refused = resolve(&[program.display().to_string()]).unwrap_err();
-    assert!(refused.contains("linked statically"), "{refused}");
-}

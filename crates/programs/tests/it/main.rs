@@ -15,6 +15,7 @@ mod copies;
 mod disks;
 mod examples;
 mod follow;
+mod guests;
 mod histories;
 mod kills;
 mod mutants;

@@ -1,7 +1,7 @@
 //! Programs as somebody else writes them: threads, tasks, timers of every kind, entropy, a script in front. Each answers equal inputs equally in fresh
 //! processes, whatever else the machine does.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A folder with the programs, those in C and Rust compiled.
 pub(crate) fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let all: [(&str, &str, &[&str]); 11] = [
+    let all: [(&str, &str, &[&str]); 17] = [
         ("worker_threads.py", "lin-kv", &["python3"]),
         ("tasks.py", "broadcast", &["python3"]),
         ("merges.py", "g-set", &["python3"]),
@@ -22,6 +22,12 @@ pub(crate) fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<Strin
         ("descriptors.c", "g-set", &["cc", "-O2", "-o"]),
         ("lingers.c", "echo", &["cc", "-O2", "-pthread", "-o"]),
         ("thread_ends.c", "echo", &["cc", "-O2", "-pthread", "-o"]),
+        ("alarm.c static", "unique-ids", &["cc", "-O2", "-static", "-o"]),
+        ("descriptors.c static", "g-set", &["cc", "-O2", "-static", "-o"]),
+        ("lingers.c static", "echo", &["cc", "-O2", "-static", "-pthread", "-o"]),
+        ("thread_ends.c static-pie", "echo", &["cc", "-O2", "-static-pie", "-pthread", "-o"]),
+        ("gossip.go", "broadcast", &["go", "build", "-o"]),
+        ("gossip.go linked.go", "broadcast", &["go", "build", "-o"]),
         ("log.js", "kafka", &["node"]),
         ("sleepers.rb", "g-set", &["ruby"]),
     ];
@@ -29,11 +35,15 @@ pub(crate) fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<Strin
         [("channels.rs", "broadcast", &["rustc", "--edition", "2021", "-o"])];
     let mut found = Vec::new();
     for (name, workload, with) in all.into_iter().chain(rust) {
-        let file: PathBuf = programs.join(name);
-        let file = file.display().to_string();
+        let files: Vec<String> = name
+            .split(' ')
+            .filter(|word| word.contains('.'))
+            .map(|word| programs.join(word).display().to_string())
+            .collect();
+        let file = files[0].clone();
         if with.last() == Some(&"-o") {
-            let program = folder.join(name.replace('.', "-")).display().to_string();
-            let made = Command::new(with[0]).args(&with[1..]).arg(&program).arg(&file).output();
+            let program = folder.join(name.replace(['.', ' '], "-")).display().to_string();
+            let made = Command::new(with[0]).args(&with[1..]).arg(&program).args(&files).output();
             match made {
                 Ok(made) if made.status.success() => found.push((name, workload, vec![program])),
                 Ok(made) => panic!("{name}: {}", String::from_utf8_lossy(&made.stderr)),
