@@ -9,7 +9,9 @@ fn main() {
     let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
     let shim = ["-fPIC", "-shared", "-fno-stack-protector", "-ftls-model=initial-exec"];
     let carrier = ["-fPIE", "-pie"];
-    for (name, source, arguments) in [("shim.so", "shim/shim.c", &shim[..]), ("carrier", "shim/carrier.c", &carrier)] {
+    for (name, source, arguments) in
+        [("shim.so", "shim/shim.c", &shim[..]), ("carrier", "shim/carrier.c", &carrier)]
+    {
         let path = out.join(name);
         let made = linux
             && cc::Build::new().opt_level(2).cargo_metadata(false).try_get_compiler().is_ok_and(|compiler| {

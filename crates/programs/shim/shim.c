@@ -2395,8 +2395,10 @@ static uint64_t clock_told, memory_told, cpu_told;
 
 /* The program that does nothing, in whose process guests are loaded. */
 static char carrier[PATH_MAX];
+#if defined(__x86_64__)
 /* Where a guest begins; 0 where there is none. */
 static uintptr_t guest_entry;
+#endif
 
 static void take_over(void) {
     is_shell = 0;

@@ -103,7 +103,8 @@ fn a_shell_becomes_a_program_that_is_linked_statically() {
     let Some(program) = made(folder.path(), &["cc", "-O2", "-static"], &["descriptors.c"]) else { return };
     let script = folder.path().join("start.sh");
     std::fs::write(&script, format!("cd .\nexec {} \"$@\"\n", program.display())).unwrap();
-    let line = r#"{"src":"c0","dest":"n1","body":{"type":"init","msg_id":1,"node_id":"n1","node_ids":["n1"]}}"#;
+    let line =
+        r#"{"src":"c0","dest":"n1","body":{"type":"init","msg_id":1,"node_id":"n1","node_ids":["n1"]}}"#;
     let first = Process::start(&of(folder.path(), &[&program])).unwrap().deliver(line).unwrap();
     let second = Process::start(&of(folder.path(), &[Path::new("/bin/sh"), &script])).unwrap().deliver(line);
     assert_eq!(first.lines.len(), 1, "{first:?}");
