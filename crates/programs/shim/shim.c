@@ -867,15 +867,46 @@ static void replace(int fd, int new, long flags) {
 
 static long fstat_now(long fd, struct stat *about) { return raw2(SYS_fstat, fd, about); }
 
+/* The descriptors of the program that are open, in their order, from 3 on. To ask for each of the others would take longer than all else in a copy. */
+struct open_ones {
+    int count, all[HIGHEST];
+};
+
+static void look_for_open(struct open_ones *open) {
+    char block[1024] __attribute__((aligned(8)));
+    uint8_t found[HIGHEST] = {0};
+    open->count = 0;
+    int in = (int)raw4(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    /* Without /proc all that there may be are looked at. */
+    if (in < 0) memset(found, 1, sizeof found);
+    long length;
+    while (in >= 0 && (length = raw3(SYS_getdents64, in, block, sizeof block)) > 0) {
+        for (long at = 0; at < length;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(block + at);
+            at += entry->d_reclen;
+            int fd = 0, digits = 0;
+            for (const char *c = entry->d_name; *c >= '0' && *c <= '9' && fd < HIGHEST; c++, digits++) fd = fd * 10 + (*c - '0');
+            if (digits && fd < HIGHEST) found[fd] = 1;
+        }
+    }
+    if (in >= 0) {
+        raw1(SYS_close, in);
+        found[in < HIGHEST ? in : 0] = 0;
+    }
+    for (int fd = 3; fd < HIGHEST; fd++)
+        if (found[fd]) open->all[open->count++] = fd;
+}
+
 /* The other end of a socket, and what kind of socket it is; -1 where that is not known, or there are several. */
-static int other_end(int fd, int *type) {
+static int other_end(const struct open_ones *open, int fd, int *type) {
     struct stat about, one;
     if (fstat_now(fd, &about) != 0) return -1;
     for (int i = 0; i < PAIRS; i++) {
         if (!pairs[i].ends[0] || (pairs[i].ends[0] != about.st_ino && pairs[i].ends[1] != about.st_ino)) continue;
         uint64_t wanted = pairs[i].ends[0] == about.st_ino ? pairs[i].ends[1] : pairs[i].ends[0];
         int found = -1;
-        for (int other = 3; other < HIGHEST; other++) {
+        for (int at = 0; at < open->count; at++) {
+            int other = open->all[at];
             if (other == fd || fstat_now(other, &one) != 0 || (one.st_mode & S_IFMT) != S_IFSOCK) continue;
             if (one.st_ino == about.st_ino || (one.st_ino == wanted && found >= 0)) return -1;
             if (one.st_ino == wanted) found = other;
@@ -889,24 +920,26 @@ static int other_end(int fd, int *type) {
 /* Whether all sockets are connected within the process, and none holds more than a copy can be given. */
 static int sockets_are_own(void) {
     struct stat about;
-    for (int fd = 3; fd < HIGHEST; fd++) {
-        int type, unread = 0;
+    struct open_ones open;
+    look_for_open(&open);
+    for (int at = 0; at < open.count; at++) {
+        int fd = open.all[at], type, unread = 0;
         if (fstat_now(fd, &about) != 0 || (about.st_mode & S_IFMT) != S_IFSOCK || fd == control) continue;
-        if (other_end(fd, &type) < 0 || raw3(SYS_ioctl, fd, FIONREAD, &unread) != 0 || unread > 4096) return 0;
+        if (other_end(&open, fd, &type) < 0 || raw3(SYS_ioctl, fd, FIONREAD, &unread) != 0 || unread > 4096) return 0;
         if (type != SOCK_STREAM && unread > 0) return 0;
     }
     return 1;
 }
 
 /* In a copy: sockets of its own, which hold what these hold. */
-static void own_sockets(void) {
+static void own_sockets(const struct open_ones *open) {
     struct stat about;
     uint8_t done[HIGHEST] = {0};
-    for (int fd = 3; fd < HIGHEST; fd++) {
-        int type, new[2], both[2];
+    for (int at = 0; at < open->count; at++) {
+        int fd = open->all[at], type, new[2], both[2];
         if (done[fd] || fd == control || fstat_now(fd, &about) != 0 || (about.st_mode & S_IFMT) != S_IFSOCK) continue;
         both[0] = fd;
-        both[1] = other_end(fd, &type);
+        both[1] = other_end(open, fd, &type);
         if (both[1] < 0 || raw4(SYS_socketpair, AF_UNIX, type, 0, new) != 0) raw1(SYS_exit_group, 137);
         for (int i = 0; i < 2; i++) {
             char held[4096];
@@ -943,10 +976,11 @@ enum { COUNTER, PIPE, WATCH, KINDS };
 
 /* In a copy: counters, pipes and lists of what is waited for that are its own. What they hold is what they held. The lists come last: they name the
  * others. */
-static void own_descriptors(int kind) {
+static void own_descriptors(const struct open_ones *open, int kind) {
     static const char *const names[KINDS] = {"anon_inode:[eventfd]", "pipe:[", "anon_inode:[eventpoll]"};
     static char text[65536];
-    for (int fd = 3; fd < HIGHEST; fd++) {
+    for (int place = 0; place < open->count; place++) {
+        int fd = open->all[place];
         char path[64], target[64];
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         long length = raw4(SYS_readlinkat, AT_FDCWD, path, target, sizeof target - 1);
@@ -965,7 +999,8 @@ static void own_descriptors(int kind) {
         } else if (kind == PIPE) {
             /* The other end is looked for from here on: each pair is replaced once. */
             if (flags & O_ACCMODE) continue;
-            for (int other = 3; other < HIGHEST; other++) {
+            for (int next = 0; next < open->count; next++) {
+                int other = open->all[next];
                 char end[64];
                 snprintf(path, sizeof path, "/proc/self/fd/%d", other);
                 long count = raw4(SYS_readlinkat, AT_FDCWD, path, end, sizeof end - 1);
@@ -1069,8 +1104,10 @@ static void separate(void) {
         if (fd < 0 || raw3(SYS_dup3, fd, i, 0) < 0) raw1(SYS_exit_group, 137);
         raw1(SYS_close, fd);
     }
-    own_sockets();
-    for (int kind = 0; kind < KINDS; kind++) own_descriptors(kind);
+    static struct open_ones open;
+    look_for_open(&open);
+    own_sockets(&open);
+    for (int kind = 0; kind < KINDS; kind++) own_descriptors(&open, kind);
     int old = control;
     control = connected();
     raw1(SYS_close, old);
@@ -1676,16 +1713,39 @@ static void keep_all(const char *folder) {
 
 static char work_folder[PATH_MAX];
 
-static long sync_here(long number, long fd) {
-    long result = number == SYS_sync ? 0 : raw1(number, fd);
-    if (result != 0 || !kept_folder[0]) return result;
+static void keep_what_is_synced(long number, long fd) {
     if (number == SYS_sync || number == SYS_syncfs) {
         keep_all(work_folder);
     } else {
         keep_file((int)fd);
-        keep_folder((int)fd, 0);
+        if (number != SYS_write) keep_folder((int)fd, 0);
     }
-    return 0;
+}
+
+#if defined(__x86_64__)
+/* Bytes of a stack for what takes more than a guest's threads may have. One of them runs at a time. */
+#define LARGE (1 << 20)
+static char large[LARGE] __attribute__((aligned(16)));
+extern void demi_with_room(void (*work)(long, long), long a, long b, char *stack);
+__asm__(".text\n.globl demi_with_room\n.hidden demi_with_room\n"
+        "demi_with_room:\n push %rbp\n mov %rsp,%rbp\n mov %rcx,%rsp\n mov %rdi,%rax\n mov %rsi,%rdi\n mov %rdx,%rsi\n call *%rax\n mov %rbp,%rsp\n pop %rbp\n ret\n");
+#endif
+
+/* Keeps what this call syncs; SYS_write stands for a file whose every write does. */
+static void keep_here(long number, long fd) {
+#if defined(__x86_64__)
+    if (guest || is_go) {
+        demi_with_room(keep_what_is_synced, number, fd, large + LARGE);
+        return;
+    }
+#endif
+    keep_what_is_synced(number, fd);
+}
+
+static long sync_here(long number, long fd) {
+    long result = number == SYS_sync ? 0 : raw1(number, fd);
+    if (result == 0 && kept_folder[0]) keep_here(number, fd);
+    return result;
 }
 
 /* ---- writes ---- */
@@ -1709,7 +1769,7 @@ static long write_here(long number, long a, long b, long c, long d, long e, long
     long result = raw(number, a, b, c, d, e, f);
     if (result < 0) return result;
     int to_file = known && is_file(&other) && !(fstat_now(2, &one) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev);
-    if (to_file && kept_folder[0] && raw2(SYS_fcntl, to, F_GETFL) & O_DSYNC) keep_file((int)to);
+    if (to_file && kept_folder[0] && raw2(SYS_fcntl, to, F_GETFL) & O_DSYNC) keep_here(SYS_write, to);
     if (told || to_file) count_write();
     return result;
 }

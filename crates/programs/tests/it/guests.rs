@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use demi_programs::{Answer, Fault, Launch, Process, ProgramError};
+use demi_programs::{Answer, Fault, Input, Launch, Nodes, Process, ProgramError};
 
 use crate::citizens::{SECOND, launch};
 
@@ -70,6 +70,18 @@ fn in_go(sources: &[&str]) {
     let rest = ["slept 22:13:21.500", "sum 4950", "tick 0", "tick 1", "tick 2", "read", "echo hello"];
     assert_eq!(first[5..8], ["hello <nil>", "user defined signal 1", "threads 6"]);
     assert_eq!(first[9..], rest);
+    // A loss of power leaves what was synced.
+    let left = |lines: &[&str]| -> Vec<String> {
+        let nodes = Nodes::new(vec![("n1".to_owned(), Launch { synced: true, ..Launch::clone(&launch) })]);
+        let mut at = nodes.step(0, None, Input::Begin).unwrap();
+        for line in lines {
+            at = nodes.step(0, Some(&at), Input::Line((*line).into())).unwrap();
+        }
+        let disk = nodes.killed(&at, true).unwrap();
+        disk.files().into_iter().map(|(name, text)| format!("{name} {}", text.len())).collect()
+    };
+    assert!(left(&["file"]).is_empty());
+    assert_eq!(left(&["file", "folder"]), ["kept.txt 5"]);
     // What it may not do is said, and how it ends.
     let fault = |line: &str| match Process::start(&launch).unwrap().deliver(line) {
         Err(ProgramError::Step { fault, .. }) => fault,

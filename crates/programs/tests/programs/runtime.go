@@ -78,6 +78,10 @@ func main() {
 			file.Close()
 			read, err := os.ReadFile("kept.txt")
 			fmt.Println(string(read), err)
+		case "folder":
+			folder, _ := os.Open(".")
+			fmt.Println(folder.Sync())
+			folder.Close()
 		case "signal":
 			came := make(chan os.Signal, 1)
 			signal.Notify(came, syscall.SIGUSR1)
