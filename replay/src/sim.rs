@@ -41,6 +41,8 @@ pub struct MsgInfo<Msg> {
     pub msg: Msg,
     /// Its type tag.
     pub type_: TextId,
+    /// What it has in common with messages of other types that may come in its place.
+    pub role: Option<TextId>,
     /// Its full content.
     pub payload: TextId,
     /// Its content under the masks, with what is hidden.
@@ -265,7 +267,9 @@ impl<M: Model> Simulator<M> {
             Some(read) => xxh3_128(format!("{type_name} {}", self.texts.get(read)).as_bytes()),
             None => number,
         };
+        let role = self.role(&type_name, &payload);
         let info = MsgInfo {
+            role,
             number,
             read,
             timer_number,
@@ -280,6 +284,12 @@ impl<M: Model> Simulator<M> {
         let (infos, hasher) = (&self.infos, &self.hasher);
         self.index.insert_unique(hash, id, |&id| hasher.hash_one(&infos[id as usize].msg));
         MsgId(id)
+    }
+
+    /// What a message of this type and content has in common with others that may come in its place.
+    pub(crate) fn role(&mut self, type_: &str, payload: &str) -> Option<TextId> {
+        let role = guard::or(None, || self.model.logs().role(type_, payload));
+        role.map(|role| self.texts.intern(&role))
     }
 
     /// As [`intern`](Self::intern), of a message from outside with its structured content.

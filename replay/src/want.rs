@@ -20,6 +20,8 @@ pub struct Want {
     pub to: ActorId,
     /// Type tag.
     pub type_: TextId,
+    /// What its message has in common with those of other types that may come in its place.
+    pub role: Option<TextId>,
     /// Full content.
     pub payload: TextId,
     /// Content under the masks.
@@ -99,6 +101,7 @@ pub(crate) fn want<M: Model>(sim: &mut Simulator<M>, step: &Step, to: ActorId) -
         from,
         to,
         type_: sim.intern_text(type_text),
+        role: sim.role(type_text, payload_text),
         payload: sim.intern_text(payload_text),
         fingerprint: sim.fingerprint(type_text, masked),
         timer,
@@ -132,6 +135,7 @@ impl Want {
             from: entry.from,
             to: entry.to,
             type_: info.type_,
+            role: info.role,
             payload: info.payload,
             fingerprint: info.fingerprint,
             timer: entry.kind.is_timer(),

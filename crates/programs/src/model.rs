@@ -610,6 +610,12 @@ impl Logs<State, Msg> for ProgramModel {
         }
     }
 
+    /// Answers come in place of each other: an error, or what was asked for.
+    fn role(&self, _: &str, payload: &str) -> Option<String> {
+        let body: Value = serde_json::from_str(payload).ok()?;
+        body.get("in_reply_to").map(|_| "answer".to_owned())
+    }
+
     fn payload(&self, msg: &Msg, _: &Names) -> String {
         match msg {
             Msg::Clock => "clock".to_owned(),

@@ -141,6 +141,25 @@ impl Matcher {
                 meant.or(other)
             }
         };
+        if at.is_none()
+            && want.external.is_none()
+            && let Some(role) = want.role
+        {
+            // A request may be answered by a message of another type where something before it is left out.
+            let plays = |at: &usize| {
+                let entry = &pending[*at];
+                want.same_place(entry) && sim.info(entry.msg).role == Some(role) && usable(*at, entry)
+            };
+            match self {
+                Matcher::TypeNewest | Matcher::ClockNewest => {
+                    return world.pending_at(want.place()).rfind(plays);
+                }
+                Matcher::TypeOldest | Matcher::ClockOldest => {
+                    return world.pending_at(want.place()).find(plays);
+                }
+                Matcher::Payload | Matcher::Exact | Matcher::ExactOrClock => {}
+            }
+        }
         if at.is_none() && self == Matcher::ExactOrClock {
             return Matcher::ClockOldest.find(sim, world, want, usable);
         }

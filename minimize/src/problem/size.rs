@@ -119,6 +119,7 @@ mod tests {
             from: ActorId(1),
             to: ActorId(2),
             type_: TextId(0),
+            role: None,
             payload: TextId(0),
             fingerprint: TextId(0),
             timer: false,

@@ -263,6 +263,7 @@ fn want(sim: &mut Simulator<Puppets>, wish: &Wish) -> Want {
         from: ActorId(from(&wish.way)),
         to: ActorId(wish.to),
         type_: info.type_,
+        role: info.role,
         payload: info.payload,
         fingerprint: info.fingerprint,
         timer: matches!(wish.way, Way::Timer(_)),

@@ -31,6 +31,13 @@ pub trait Logs<S: Debug, Msg: Debug> {
         text[..end].to_owned()
     }
 
+    /// What a message has in common with those of other types that may come in its place in a shorter execution, such as that both answer
+    /// a request. Nothing by default: then a step waits for a message of its own type.
+    fn role(&self, type_: &str, payload: &str) -> Option<String> {
+        let _ = (type_, payload);
+        None
+    }
+
     /// Full content of a message, exactly as the system logs it.
     fn payload(&self, msg: &Msg, names: &Names) -> String {
         let _ = names;
