@@ -63,10 +63,24 @@ pub fn is_clock_seq(seq: u64) -> bool {
 const SPARSE: u64 = 2_000_000_000_000_000_000;
 
 /// A sequence number between which and others gaps mean nothing: it is brought above [`FIRST_CLOCK_SEQ`], where that holds, by adding
-/// 2 * 10^18, which leaves its digits readable. One that is there already stays.
+/// 2 * 10^18, which leaves its digits readable, and the order of such numbers as it is.
+///
+/// # Errors
+/// When it is too large for that.
+pub fn sparse_seq(seq: u64) -> Result<u64, String> {
+    let brought = seq.checked_add(SPARSE).filter(|brought| i64::try_from(*brought).is_ok());
+    brought.ok_or_else(|| {
+        format!(
+            "seq {seq} is too large where gaps are normal: the largest is {}",
+            i64::MAX.unsigned_abs() - SPARSE
+        )
+    })
+}
+
+/// The sequence number of a time in nanoseconds since 1970: of one before 2006 too gaps mean nothing.
 #[must_use]
-pub fn sparse_seq(seq: u64) -> u64 {
-    if is_clock_seq(seq) { seq } else { seq + SPARSE }
+pub fn clock_seq(nanos: u64) -> u64 {
+    if is_clock_seq(nanos) { nanos } else { nanos + SPARSE }
 }
 
 /// What is known of a timer.
@@ -250,8 +264,14 @@ impl EventRecord {
         let mut reader = serde_json::Deserializer::from_str(text);
         let read = read::RecordReader(self).deserialize(&mut reader).and_then(|()| reader.end());
         read.map_err(|e| Self::explain(text, &e))?;
+        // Two messages without an id are not one.
+        if self.msg_id.as_deref() == Some("") {
+            self.msg_id = None;
+        }
         if self.seq > 0 && self.attrs.get("gaps").is_some_and(|gaps| gaps == "normal") {
-            self.seq = sparse_seq(self.seq);
+            // The number says it from now on: read again it is the same.
+            self.attrs.remove("gaps");
+            self.seq = sparse_seq(self.seq).map_err(RecordError::Rule)?;
         }
         self.check()
     }

@@ -98,11 +98,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "ingest load",
         &[
             ("ingest load --store store --system prod logs/", "event records of a folder"),
-            ("ingest load --store store --system prod --mapping etcd etcd.log", "a log of another format"),
+            ("ingest load --store store --system prod --mapping logfmt app.log", "a log of another format"),
         ],
     ),
     ("ingest mappings", &[("ingest mappings", "the formats that are known")]),
-    ("ingest parse", &[("ingest parse --mapping etcd etcd.log", "what a mapping makes of each line")]),
+    ("ingest parse", &[("ingest parse --mapping logfmt app.log", "what a mapping makes of each line")]),
     (
         "ingest requeue",
         &[(

@@ -23,11 +23,14 @@ use super::template::{Each, Found, Path as ValuePath, Scope, Stamps, Template, U
 use crate::fate::{Events, Fate, Rejection};
 use crate::formats::Record;
 use crate::otlp::Repeats;
+use crate::read::order;
 
 /// Where a record is, and what is known of it besides.
 pub(crate) struct Place<'a> {
     pub(crate) source: &'a str,
-    /// The source's name without its folder and endings.
+    /// The log of which the source is a part: its own name, unless it was rotated.
+    pub(crate) log: &'a str,
+    /// The log's name without its folder and endings.
     pub(crate) stem: &'a str,
     pub(crate) line: u64,
     pub(crate) offset: u64,
@@ -191,7 +194,9 @@ impl Emitter {
             self.link(emit, &mut event, &scope, place.execution).map_err(rule_error)?;
             event.vector_clock = if i + 1 < making.len() { clock.borrow().clone() } else { clock.take() };
             if let Some(phase) = phase {
-                let history = self.histories.entry(place.execution.to_owned()).or_default();
+                // What happened before what, the beginnings and ends of one log tell.
+                let key = format!("{}\n{}", place.log, place.execution);
+                let history = self.histories.entry(key).or_default();
                 event.vector_clock = Some(history.clock(&event.actor, event.seq, phase));
             }
             if is_clock_seq(event.seq) {
@@ -267,11 +272,17 @@ impl Place<'_> {
     }
 }
 
-/// The file's name without its folder and endings: `logs/p1.txt.gz` is `p1`.
+/// The file's name without its folder and endings: `logs/p1.txt.gz` is `p1`, and so is what a rotation left of it (`p1.txt.1`).
 pub(crate) fn stem(source: &str) -> String {
     let mut path = Path::new(source);
     if matches!(path.extension().and_then(|e| e.to_str()), Some("gz" | "zst")) {
         path = path.file_stem().map_or(path, Path::new);
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    if let Some(log) = name.as_deref().and_then(order::rotated_log) {
+        return Path::new(log)
+            .file_stem()
+            .map_or_else(|| log.to_owned(), |s| s.to_string_lossy().into_owned());
     }
     path.file_stem().map_or_else(|| source.to_owned(), |s| s.to_string_lossy().into_owned())
 }
@@ -395,7 +406,7 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
     };
     let mut event = EventRecord::new(actor, whole("seq", &emit.seq)?.unwrap_or(0), kind);
     if emit.sparse && event.seq > 0 {
-        event.seq = sparse_seq(event.seq);
+        event.seq = sparse_seq(event.seq)?;
     }
     if emit.seq.is_some() && event.seq == 0 {
         return Err("seq has no value, or is 0; sequence numbers count from 1".into());
@@ -404,7 +415,7 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
     event.incarnation = i32::try_from(incarnation)
         .map_err(|_| format!("incarnation {incarnation} is too large"))?
         .unsigned_abs();
-    event.msg_id = text(&emit.texts.msg_id)?;
+    event.msg_id = text(&emit.texts.msg_id)?.filter(|id| !is_no_id(id));
     event.from = text(&emit.texts.from)?;
     event.to = text(&emit.texts.to)?;
     event.via = match look(&emit.texts.via, scope)? {
@@ -423,6 +434,15 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
     event.fields = emit.fields.as_ref().map_or(Ok(None), |f| f.value(scope))?;
     event.state = emit.state.as_ref().map_or(Ok(None), |f| f.value(scope))?;
     Ok(event)
+}
+
+/// Whether a text stands for an id that is not there, as loggers write it: two messages without an id are not one.
+fn is_no_id(id: &str) -> bool {
+    const NONE: [&str; 9] = ["", "-", "null", "nil", "none", "undefined", "(null)", "<nil>", "n/a"];
+    let id = id.trim();
+    NONE.iter().any(|none| id.eq_ignore_ascii_case(none))
+        // The nil UUID, and the trace that is none.
+        || (id.len() >= 16 && id.bytes().all(|byte| byte == b'0' || byte == b'-'))
 }
 
 /// Why a text is no whole number that can be used.

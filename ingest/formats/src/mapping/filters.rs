@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use demi_schemas::event::sparse_seq;
+use demi_schemas::event::clock_seq;
 use serde_json::{Map, Number, Value};
 
+use super::path::find;
 use super::template::{Found, Path, Scope, Stamps};
 use crate::formats::{dinv, itf, tla};
 use crate::time::utc_nanos;
@@ -35,6 +36,8 @@ pub(crate) enum Filter {
     /// Of an object of objects those members of the inner ones that have a name, by the names of the outer ones: of variables that are functions of
     /// nodes, the values at one node.
     At(Box<Path>),
+    /// Of an object or array what a path leads to.
+    Get(String),
 }
 
 const ALL: [(&str, Filter); 10] = [
@@ -56,15 +59,18 @@ impl Filter {
         if let Some(path) = name.strip_prefix("at(").and_then(|rest| rest.strip_suffix(')')) {
             return Ok(Filter::At(Box::new(Path::parse(path.trim())?)));
         }
+        if let Some(path) = name.strip_prefix("get(").and_then(|rest| rest.strip_suffix(')')) {
+            return Ok(Filter::Get(path.trim().to_owned()));
+        }
         ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| f.clone()).ok_or_else(|| {
-            let names: Vec<&str> = ALL.iter().map(|(n, _)| *n).chain(["at(NAME)"]).collect();
+            let names: Vec<&str> = ALL.iter().map(|(n, _)| *n).chain(["at(NAME)", "get(PATH)"]).collect();
             format!("there is no filter '{name}'; there are {}", names.join(", "))
         })
     }
 
     /// Whether the whole value goes into the result, and not just a part of it.
     pub(crate) fn takes_all(&self) -> bool {
-        !matches!(self, Filter::Word | Filter::Last | Filter::At(_))
+        !matches!(self, Filter::Word | Filter::Last | Filter::At(_) | Filter::Get(_))
     }
 
     /// Applies the filter; what is empty afterwards has no value. A part of a text is not copied.
@@ -78,13 +84,16 @@ impl Filter {
             let Some(key) = scope.get(path).and_then(Found::text) else { return Ok(None) };
             return Ok(at(&found.value(), &key).map(Found::from));
         }
+        if let Filter::Get(path) = self {
+            return Ok(find(&found.value(), path, None).filter(|v| !v.is_null()).cloned().map(Found::from));
+        }
         if let (Filter::Instant, Some(stamps)) = (self, stamps) {
             let Some(text) = found.text() else { return Ok(None) };
             let time = stamps.read(&text, scope)?;
             let nanos = time.and_utc().timestamp_nanos_opt().and_then(|nanos| u64::try_from(nanos).ok());
             return match nanos {
                 // Of a time before 2006 too gaps mean nothing.
-                Some(nanos) if nanos > 0 => Ok(Some(Found::from(sparse_seq(nanos)))),
+                Some(nanos) if nanos > 0 => Ok(Some(Found::from(clock_seq(nanos)))),
                 _ => Err(format!("the time '{text}' is not between 1970 and 2262")),
             };
         }
@@ -129,9 +138,13 @@ impl Filter {
             },
             Filter::Dinv => dinv::parse(text),
             Filter::Tla => tla::parse(text).map(Some),
-            Filter::Instant | Filter::Itf | Filter::Trim | Filter::Word | Filter::Last | Filter::At(_) => {
-                Ok(None)
-            }
+            Filter::Instant
+            | Filter::Itf
+            | Filter::Trim
+            | Filter::Word
+            | Filter::Last
+            | Filter::At(_)
+            | Filter::Get(_) => Ok(None),
         }
     }
 }

@@ -81,6 +81,8 @@ struct Held {
 #[derive(Default)]
 struct SourceState {
     name: String,
+    /// The log of which it is a part, where that was rotated.
+    log: Option<String>,
     /// The name without its folder and endings.
     stem: String,
     patterns: Vec<Pattern>,
@@ -113,6 +115,10 @@ pub struct Mapper {
     emitter: Emitter,
     used_names: BTreeSet<String>,
     source: SourceState,
+    /// The log of which the next source is a part, where that was rotated.
+    next_log: Option<String>,
+    /// What parts of such logs leave to the next: the latest times, and values that hold until others are told.
+    left: BTreeMap<String, (Latest, Arc<BTreeMap<String, String>>)>,
     /// Most bytes of a record of a document.
     record_limit: usize,
     /// Bytes of event records that are handed over together, but for the part of a line at the end.
@@ -155,6 +161,8 @@ impl Mapper {
             emitter: Emitter::default(),
             used_names: BTreeSet::new(),
             source: SourceState::default(),
+            next_log: None,
+            left: BTreeMap::new(),
             record_limit: MOST_RECORD,
             block: BLOCK,
         })
@@ -193,6 +201,8 @@ impl Mapper {
     pub fn forget(&mut self) {
         self.emitter = Emitter { strict: self.emitter.strict, ..Emitter::default() };
         self.used_names.clear();
+        self.left.clear();
+        self.source.log = None;
     }
 
     /// Makes a record that has no sequence number of its own an error: for sources whose order nobody knows.
@@ -204,7 +214,14 @@ impl Mapper {
     pub fn begin(&mut self, name: &str, head: &[u8]) {
         let head = String::from_utf8_lossy(head);
         let input = &self.mapping.input;
-        let mut source = SourceState { name: name.to_owned(), stem: stem(name), ..SourceState::default() };
+        if let Some(log) = self.source.log.take() {
+            let left = (std::mem::take(&mut self.emitter.latest), self.source.carried.clone());
+            self.left.insert(log, left);
+        }
+        let log = self.next_log.take();
+        let (latest, carried) = log.as_ref().and_then(|log| self.left.get(log).cloned()).unwrap_or_default();
+        let mut source =
+            SourceState { name: name.to_owned(), stem: stem(name), log, carried, ..SourceState::default() };
         source.patterns.clone_from(&self.mapping.patterns);
         source.delimiter.clone_from(&self.mapping.delimiter);
         let mut chosen = input.choose == Choose::Each;
@@ -240,7 +257,7 @@ impl Mapper {
             source.number = 1;
         }
         self.source = source;
-        self.emitter.latest = Latest::default();
+        self.emitter.latest = latest;
         self.begin_documents();
         if self.source.number == 1 {
             self.source.execution = Some(self.execution_name("1"));
@@ -505,6 +522,7 @@ impl Mapper {
         };
         let place = Place {
             source: &self.source.name,
+            log: self.source.log.as_ref().unwrap_or(&self.source.name),
             stem: &self.source.stem,
             line: line.number,
             offset: line.offset,

@@ -35,7 +35,32 @@ pub(crate) fn find<'a>(value: &'a Value, path: &str, trail: Option<&mut Steps>) 
         }
         return Some(found);
     }
-    descend(value, parts(path).map(Cow::Borrowed), true, trail)
+    let steps = || parts(path).map(Cow::Borrowed);
+    let Some(trail) = trail else {
+        return descend(value, steps(), true, None).or_else(|| dotted(value, path, None));
+    };
+    let before = trail.len();
+    if let Some(found) = descend(value, steps(), true, Some(trail)) {
+        return Some(found);
+    }
+    trail.truncate(before);
+    dotted(value, path, Some(trail))
+}
+
+/// The value at a path some of whose keys hold dots.
+fn dotted<'a>(value: &'a Value, path: &str, mut trail: Option<&mut Steps>) -> Option<&'a Value> {
+    path.match_indices('.').find_map(|(dot, _)| {
+        let (key, rest) = (path.get(..dot)?, path.get(dot + 1..)?);
+        let inner = value.get(key)?;
+        let Some(trail) = trail.as_deref_mut() else { return find(inner, rest, None) };
+        let before = trail.len();
+        trail.push(Step::Key(key.to_owned()));
+        let found = find(inner, rest, Some(&mut *trail));
+        if found.is_none() {
+            trail.truncate(before);
+        }
+        found
+    })
 }
 
 /// Goes from value to value by the parts of a path. Where `conditions` may stand, `[key=value]` is one.

@@ -165,7 +165,16 @@ impl TimeFormat {
             return Err(bad("format", "there is no format".into()));
         }
         let mut formats = Vec::new();
-        for text in texts {
+        // A zone's name says no offset, but for those that are UTC; where the mapping gives one, the name is only skipped.
+        let named = |text: &String| text.contains("%Z") && self.offset.is_none();
+        let texts: Vec<String> = texts
+            .iter()
+            .flat_map(|text| match named(text) {
+                true => ["UTC", "GMT", "Z"].iter().map(|zone| text.replace("%Z", zone)).collect(),
+                false => vec![text.clone()],
+            })
+            .collect();
+        for text in &texts {
             let items = StrftimeItems::new(text).parse_to_owned();
             let items =
                 items.map_err(|_| bad("format", format!("'{text}' is no format as strftime has them")))?;

@@ -5,7 +5,7 @@ pub mod decompress;
 pub(crate) mod encoding;
 pub mod lines;
 pub mod names;
-mod order;
+pub(crate) mod order;
 pub mod parse;
 pub mod plain;
 pub mod source;

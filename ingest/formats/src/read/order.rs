@@ -154,14 +154,22 @@ impl<'a> Rotation<'a> {
     }
 }
 
+/// The log of which a rotation left a file of this name, where its ending says that it is one.
+pub(crate) fn rotated_log(name: &str) -> Option<&str> {
+    let rotation = Rotation::of(name)?;
+    let lower = rotation.log.to_ascii_lowercase();
+    LOG_ENDS.iter().any(|end| lower.ends_with(end)).then_some(rotation.log)
+}
+
 /// A log: its folder, and its name.
 type Log = (Option<PathBuf>, String);
 
 /// Puts the files of each log that was rotated into their order, oldest first, and tells them. `begins` gives the first stamp of a file, if one
 /// is found.
 ///
-/// Files are of one log where the log itself is among them; numbers behind the usual endings of logs (`a.log.1`) say it too. Numbers
-/// count up with some programs that rotate and down with others: the files' own stamps say which, and without any a greater one is older.
+/// Files are of one log where the log itself is among them; numbers behind the usual endings of logs (`a.log.1`) say it too. Where all files
+/// of a log have stamps, these say which is older; else their names do. Numbers count up with some programs that rotate and down with others: the
+/// stamps of the files that have them say which, and without any a greater one is older.
 pub(super) fn oldest_first(
     paths: &mut [PathBuf],
     begins: impl Fn(&Path) -> Option<String>,
@@ -204,6 +212,13 @@ pub(super) fn oldest_first(
         };
         if numbered > 1 && files[..numbered].iter().all(|(age, _)| matches!(age, Age::Ago(_))) && upwards() {
             files[..numbered].reverse();
+        }
+        // Names of files are written in many ways; where all of them tell when they begin, that counts.
+        let all: Option<Vec<String>> = files.iter().map(|(_, i)| begins(paths.get(*i)?)).collect();
+        if let Some(all) = all {
+            let mut ranked: Vec<_> = all.into_iter().zip(files).collect();
+            ranked.sort_by(|(one, _), (other, _)| one.cmp(other));
+            files = ranked.into_iter().map(|(_, file)| file).collect();
         }
         let members: Vec<PathBuf> = files.iter().filter_map(|(_, i)| paths.get(*i).cloned()).collect();
         put(paths, &places, members.clone());
@@ -278,6 +293,17 @@ mod tests {
         let mut paths = ["a-1.log", "a-10.log", "a-2.log", "a.log"].map(PathBuf::from);
         assert_eq!(oldest_first(&mut paths, begins).len(), 1);
         assert_eq!(paths, ["a-1.log", "a-2.log", "a-10.log", "a.log"].map(PathBuf::from));
+        // Days before months, and a log that was there before its parts.
+        for names in [["a.01-02-2024.log", "a.31-01-2024.log", "a.log"], ["a.log", "a.log.1", "a.log.2"]] {
+            let order = if names[1] == "a.log.1" { names } else { [names[1], names[0], names[2]] };
+            let begins = |path: &Path| {
+                let at = order.iter().position(|name| Path::new(name) == path)?;
+                Some(format!("2024-05-01 00:0{at}"))
+            };
+            let mut paths = names.map(PathBuf::from);
+            assert_eq!(oldest_first(&mut paths, begins).len(), 1);
+            assert_eq!(paths, order.map(PathBuf::from));
+        }
         // Where one has no stamp the names decide.
         assert_eq!(oldest_first(&mut paths, |path| begins(path).filter(|at| !at.ends_with('2'))).len(), 1);
         assert_eq!(paths, ["a-10.log", "a-2.log", "a-1.log", "a.log"].map(PathBuf::from));

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use demi_schemas::event::{TimerInfo, VectorClock, sparse_seq};
+use demi_schemas::event::{TimerInfo, VectorClock};
 use demi_schemas::{Kind, Via};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
@@ -375,10 +375,12 @@ impl PlainRecord {
 
     /// Whether the record has what it must have and breaks no rule.
     fn is_right(&mut self, values: &Values) -> bool {
+        // What such numbers become is left to who reads all of a record.
         let gaps = self.more().attrs.get("gaps");
         if self.seq > 0 && gaps.is_some_and(|gaps| values.part(gaps).text() == Some("normal")) {
-            self.seq = sparse_seq(self.seq);
+            return false;
         }
+        let has_no_id = self.texts[0].is_there() && self.texts[0].length == 0;
         let named = self.actor.is_there() && self.actor.length > 0;
         let numbered = self.seq > 0 && i64::try_from(self.seq).is_ok();
         let addressed = match self.kind {
@@ -387,7 +389,7 @@ impl PlainRecord {
             Some(Kind::Receive) => self.texts[1].is_there(),
             Some(_) => true,
         };
-        named && numbered && addressed
+        named && numbered && addressed && !has_no_id
     }
 
     pub(super) fn kind(&self) -> Kind {

@@ -1,6 +1,6 @@
 //! Which files and streams a load reads, from the paths a person gave.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub struct Source {
     pub name: String,
     from: From,
     encoding: Option<Encoding>,
+    /// The log of which it is a part, where that was rotated.
+    log: Option<String>,
     /// Where the bytes that were read are counted, packed as they are.
     counted: Option<Arc<AtomicU64>>,
 }
@@ -71,13 +73,18 @@ impl Source {
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Source { name: names::text(&path), from: From::File(path), encoding: None, counted: None }
+        Source { name: names::text(&path), from: From::File(path), encoding: None, log: None, counted: None }
     }
 
     /// A stream under a name of the caller's choice. Offsets count its unpacked bytes.
     #[must_use]
     pub fn stream(name: impl Into<String>, stream: Box<dyn Read + Send>) -> Self {
-        Source { name: name.into(), from: From::Stream(stream), encoding: None, counted: None }
+        Source { name: name.into(), from: From::Stream(stream), encoding: None, log: None, counted: None }
+    }
+
+    /// The log of which it is a part, where that was rotated: what its parts leave open goes on from one to the next.
+    pub(crate) fn log(&self) -> Option<&str> {
+        self.log.as_deref()
     }
 
     /// The source, decoded from that encoding unless it has one.
@@ -208,9 +215,17 @@ impl Plan {
     /// What is read.
     #[must_use]
     pub fn sources(self) -> Sources {
+        let mut logs = HashMap::new();
+        for files in &self.rotated {
+            let newest = files.last().map(|file| names::text(file));
+            logs.extend(files.iter().map(|file| (file.clone(), newest.clone())));
+        }
         let source = |path: PathBuf| match path == Path::new("-") {
             true => Source::stream("-", Box::new(io::stdin())),
-            false => Source::file(path),
+            false => {
+                let log = logs.get(&path).cloned().flatten();
+                Source { log, ..Source::file(path) }
+            }
         };
         Sources(self.paths.into_iter().map(source).collect())
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 use demi_formats::mapping::{Mapper, Mapping, Unit};
-use demi_formats::{Events, Fate};
+use demi_formats::{Events, Fate, Plan};
 use demi_schemas::EventRecord;
 use serde_json::{Value, json};
 
@@ -247,6 +247,97 @@ fn a_log_whose_newest_record_stands_first_is_turned_round() {
 }
 
 #[test]
+fn texts_for_no_id_are_none() {
+    let mapping = mapping("json-lines", "[event]\nactor = 'a'\nkind = 'send'\nto = 'b'\nmsg_id = '{id}'\n");
+    for (id, known) in [
+        ("", false),
+        ("-", false),
+        ("null", false),
+        ("None", false),
+        ("<nil>", false),
+        ("00000000-0000-0000-0000-000000000000", false),
+        ("00000000000000000000000000000000", false),
+        ("0", true),
+        ("7", true),
+        ("nilson", true),
+    ] {
+        let found = events(&mapping, &format!("{{\"id\":\"{id}\"}}\n"));
+        assert_eq!(found[0].msg_id.as_deref(), known.then_some(id), "{id}");
+    }
+    let native = EventRecord::parse(br#"{"actor":"a","seq":7,"kind":"send","to":"b","msg_id":""}"#).unwrap();
+    assert_eq!(native.msg_id, None);
+}
+
+/// What a wrapper holds as text is looked into, and names of members may hold dots at any depth.
+#[test]
+fn values_within_values_are_found() {
+    let body =
+        "[event]\nactor = '{log!json!get(host.name)}'\nkind = 'local'\ntype = '{resource.service.name}'\n";
+    let mapping = mapping("json-lines", body);
+    let log = r#"{"log":"{\"host\":{\"name\":\"n1\"}}\n","resource":{"service.name":"s"}}"#;
+    let found = events(&mapping, &format!("{log}\n"));
+    assert_eq!((found[0].actor.as_str(), found[0].type_.as_deref()), ("n1", Some("s")));
+}
+
+/// A zone's name tells no offset.
+#[test]
+fn names_of_zones_are_not_skipped() {
+    let time = |stamp: &str| {
+        let body = "[event]\nactor = 'a'\nkind = 'local'\ntime = { value = '{t}', format = '%Y-%m-%d %H:%M:%S %Z' }\n";
+        let found =
+            events(&mapping("json-lines", body), &format!("{{\"t\":\"2024-05-01 12:00:00 {stamp}\"}}\n"));
+        found[0].time.clone().unwrap()
+    };
+    assert_eq!(time("UTC"), "2024-05-01T12:00:00Z");
+    assert_eq!(time("GMT"), "2024-05-01T12:00:00Z");
+    assert_eq!(time("CEST"), "2024-05-01 12:00:00 CEST", "it is kept as it is, with a warning");
+}
+
+/// The parts of a log that was rotated are one log: days go on, values hold, and its name is the log's.
+#[test]
+fn parts_of_a_rotated_log_go_on_from_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("n1.log.1", "22:00:00 a\n23:59:59 b\n");
+    write("n1.log", "00:00:01 c\n09:00:00 d\n");
+    write("other.log", "01:00:00 e\n");
+    let body = "patterns = ['(?<t>\\S+) (?<what>.*)']\n[event]\nactor = '{@stem}'\nkind = 'local'\ntype = '{what}'\n\
+                time = { value = '{t}', format = '%H:%M:%S', date = '2024-05-01' }\nseq = '{t!instant}'\n";
+    let mapping = mapping("text", body);
+    let plan = Plan::of(&[folder.path().display().to_string()]).unwrap();
+    let mut found = Vec::new();
+    let mapper = Mapper::new(&mapping).unwrap();
+    mapper
+        .try_on(plan.sources(), |_, unit| {
+            if let Fate::Row(events) = &unit.fate {
+                found.extend(events.records.iter().map(|event| {
+                    (
+                        event.seq,
+                        event.actor.clone(),
+                        event.type_.clone().unwrap(),
+                        event.time.clone().unwrap().as_str().unwrap().to_owned(),
+                    )
+                }));
+            }
+            true
+        })
+        .unwrap();
+    found.sort();
+    let told: Vec<String> =
+        found.iter().map(|(_, actor, what, time)| format!("{actor} {what} {time}")).collect();
+    assert_eq!(
+        told,
+        [
+            "other e 2024-05-01T01:00:00Z",
+            "n1 a 2024-05-01T22:00:00Z",
+            "n1 b 2024-05-01T23:59:59Z",
+            "n1 c 2024-05-02T00:00:01Z",
+            "n1 d 2024-05-02T09:00:00Z"
+        ]
+    );
+}
+
+#[test]
 fn gaps_may_mean_nothing() {
     let seq = |value: &str| mapping("json-lines", &format!("[event]\nactor = 'a'\nseq = {value}\n"));
     let log = "{\"n\":306335008198125}\n{\"n\":306335004519916}\n";
@@ -254,10 +345,18 @@ fn gaps_may_mean_nothing() {
     assert!(sparse[0].seq > sparse[1].seq && demi_schemas::event::is_clock_seq(sparse[1].seq));
     assert!(sparse[0].seq.to_string().ends_with("306335008198125"), "its digits are there still");
     assert_eq!(events(&seq("{ value = '{n}' }"), log)[0].seq, 306_335_008_198_125);
+    // Numbers of any size keep their order.
+    let large =
+        "{\"n\":17}\n{\"n\":1152921504606846900}\n{\"n\":1152921504606847000}\n{\"n\":2100000000000000000}\n";
+    let large: Vec<u64> =
+        events(&seq("{ value = '{n}', gaps = 'normal' }"), large).iter().map(|event| event.seq).collect();
+    assert!(large.is_sorted() && large[0] < large[1], "{large:?}");
+    let beyond = &units(&seq("{ value = '{n}', gaps = 'normal' }"), "{\"n\":9000000000000000000}\n")[0];
+    assert!(matches!(&beyond.fate, Fate::Quarantined(why) if why.reason().contains("too large")));
     assert_eq!(events(&seq("'{n}'"), log)[0].seq, 306_335_008_198_125);
     // Read again it is the same.
     let record = EventRecord::parse(br#"{"actor":"a","seq":7,"kind":"local","gaps":"normal"}"#).unwrap();
-    assert_eq!(record.seq, demi_schemas::event::sparse_seq(7));
+    assert_eq!(Ok(record.seq), demi_schemas::event::sparse_seq(7));
     assert_eq!(EventRecord::parse(&serde_json::to_vec(&record).unwrap()).unwrap(), record);
     let why = |log: &str| match &units(&seq("'{n}'"), log)[0].fate {
         Fate::Quarantined(why) => why.reason().to_owned(),

@@ -199,7 +199,7 @@ fn records_of_all_fields_are_plain() {
         r#" { "actor" : "a\n", "seq" : 9223372036854775807, "kind" : "receive", "from" : "\u00e9", "type":null, "external":true } "#,
         r#"{"actor":"a","seq":2,"kind":"state","incarnation":3,"state":{"x":[1,2.5,{"y":null}]},"fields":{"b":1,"a":2},"via":"ask","system":"s",
             "time":"2024-05-14T22:00:00.5Z","timer":{"name":"t"},"vector_clock":{"a":1,"b":18446744073709551615},"zone":"\"z\"","n":-1e3}"#,
-        r#"{"actor":"a","seq":3,"kind":"local","gaps":"normal","time":1715731200000,"payload":"p","fingerprint":"q"}"#,
+        r#"{"actor":"a","seq":3,"kind":"local","gaps":"odd","time":1715731200000,"payload":"p","fingerprint":"q"}"#,
         r#"{"actor":"a","seq":1700000000000000000,"kind":"local","key":"k","logged_offset":3,"time":"7"}"#,
     ];
     for text in texts {
@@ -208,6 +208,8 @@ fn records_of_all_fields_are_plain() {
         assert!(found.is_some(), "{text}");
         assert_eq!(found, otherwise(text, &at), "{text}");
     }
+    let sparse = r#"{"actor":"a","seq":3,"kind":"local","gaps":"normal"}"#;
+    assert!(plain(sparse, &Line::empty(5, 1), 0).is_none());
     for text in [
         "",
         "{}",

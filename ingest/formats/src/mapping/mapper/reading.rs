@@ -57,6 +57,7 @@ impl Mapper {
         limit: usize,
         take: Take<'_>,
     ) -> Result<Option<ReadSource>, ReadError> {
+        self.next_log = source.log().map(str::to_owned);
         let (name, stream) = source.or_decoded(self.encoding()).read()?;
         let blocks = self.takes_lines_as_they_are();
         let read =
@@ -77,6 +78,7 @@ impl Mapper {
         mut each: impl FnMut(&str, &Unit) -> bool,
     ) -> Result<(), ReadError> {
         for source in sources.0 {
+            self.next_log = source.log().map(str::to_owned);
             let (name, stream) = source.or_decoded(self.encoding()).read()?;
             let read = self.read_units(&name, stream, &mut |unit| each(&name, &unit));
             let damage = match read {
