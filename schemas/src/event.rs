@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use demi_common::text::exact_numbers;
 use schemars::JsonSchema;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Serialize};
@@ -261,7 +262,8 @@ impl EventRecord {
     /// Reads a line into a record that is new.
     fn read(&mut self, line: &[u8]) -> Result<(), RecordError> {
         let text = std::str::from_utf8(line).map_err(|e| RecordError::NotUtf8(e.valid_up_to()))?;
-        let mut reader = serde_json::Deserializer::from_str(text);
+        let exact = exact_numbers(text);
+        let mut reader = serde_json::Deserializer::from_str(&exact);
         let read = read::RecordReader(self).deserialize(&mut reader).and_then(|()| reader.end());
         read.map_err(|e| Self::explain(text, &e))?;
         // Two messages without an id are not one.

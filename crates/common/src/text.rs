@@ -116,9 +116,104 @@ pub fn beyond_64_bits(text: &[u8]) -> Option<String> {
     None
 }
 
+/// A JSON text in which each number that would be read as another one is a text of its digits: whole numbers that neither 64 bits nor a floating
+/// point number hold, and others with more than 17 digits that count, as many as such a number tells apart.
+#[must_use]
+pub fn exact_numbers(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let (mut at, mut in_text, mut copied) = (0, false, 0);
+    let mut out = String::new();
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\\' if in_text => at += 1,
+            b'"' => in_text = !in_text,
+            b'-' | b'0'..=b'9' if !in_text => {
+                let of_number = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                let length = bytes[at..].iter().take_while(|byte| of_number(byte)).count();
+                // Fewer digits are always kept.
+                if length > 15 && is_changed(&text[at..at + length]) {
+                    out.push_str(&text[copied..at]);
+                    out.push('"');
+                    out.push_str(&text[at..at + length]);
+                    out.push('"');
+                    copied = at + length;
+                }
+                at += length;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
+/// Whether a number becomes another one where it is read. What is no number stays, for whoever reads it to say so.
+fn is_changed(number: &str) -> bool {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = whole.trim_start_matches('-');
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits.is_empty() || !is_digits(digits) || !is_digits(fraction) {
+        return false;
+    }
+    let (Ok(read), Ok(exponent)) = (number.parse::<f64>(), exponent.parse::<i32>()) else { return false };
+    if !number.contains(['.', 'e', 'E']) {
+        return number.parse::<i64>().is_err() && number.parse::<u64>().is_err();
+    }
+    let all = format!("{digits}{fraction}");
+    let all = all.trim_start_matches('0');
+    let significant = all.trim_end_matches('0');
+    let zeros = i32::try_from(all.len() - significant.len()).unwrap_or(i32::MAX);
+    let scale = i32::try_from(fraction.len()).map_or(i32::MAX, |length| length);
+    let is_whole = exponent.saturating_sub(scale).saturating_add(zeros) >= 0;
+    let shortest = format!("{read:e}");
+    let told: String =
+        shortest.split('e').next().unwrap_or_default().chars().filter(char::is_ascii_digit).collect();
+    let told = told.trim_start_matches('0').trim_end_matches('0');
+    !read.is_finite() || told != significant && (is_whole || significant.len() > 17)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_would_be_others_are_texts() {
+        for kept in [
+            "{}",
+            "0",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "[0.1,1e300,-2.5E-7]",
+            "0.30000000000000004",
+            "1714564800.123456",
+            "9007199254740992.0",
+            "100000000000000000000.0",
+            "1.0000000000000000000000",
+            r#"{"a":"210306068529402873165736369884012333109 \" 1"}"#,
+            "12345678901234567-x",
+        ] {
+            assert_eq!(exact_numbers(kept), kept);
+        }
+        for (given, read) in [
+            ("18446744073709551616", r#""18446744073709551616""#),
+            ("[1,-9223372036854775809]", r#"[1,"-9223372036854775809"]"#),
+            (
+                r#"{"id":210306068529402873165736369884012333109}"#,
+                r#"{"id":"210306068529402873165736369884012333109"}"#,
+            ),
+            ("9007199254740993.0", r#""9007199254740993.0""#),
+            ("1714564800.123456789", r#""1714564800.123456789""#),
+            ("[1e400000000,100000000000000001e0]", r#"[1e400000000,"100000000000000001e0"]"#),
+        ] {
+            assert_eq!(exact_numbers(given), read);
+        }
+    }
 
     #[test]
     fn a_shell_reads_what_was_written() {

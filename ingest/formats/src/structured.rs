@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use demi_common::text::exact_numbers;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
@@ -135,7 +136,8 @@ impl Values {
     /// # Errors
     /// When it is not JSON, or when an object in it has two entries of one name.
     pub fn read(&mut self, json: &str) -> Result<Structured, serde_json::Error> {
-        let mut reader = serde_json::Deserializer::from_str(json);
+        let json = exact_numbers(json);
+        let mut reader = serde_json::Deserializer::from_str(&json);
         let read = self.read_from(&mut reader)?;
         reader.end()?;
         Ok(read)

@@ -9,6 +9,7 @@ mod quoted;
 mod record;
 pub(crate) mod tla;
 
+use demi_common::text::exact_numbers;
 use serde_json::Value;
 
 use crate::fate::{Events, Fate};
@@ -31,7 +32,7 @@ pub(crate) fn json_record<'a>(value: Value) -> Fate<Decoded<'a>> {
 
 /// One JSON object.
 pub(crate) fn json_line(text: &str) -> Fate<Decoded<'static>> {
-    match serde_json::from_str::<Value>(text) {
+    match serde_json::from_str::<Value>(&exact_numbers(text)) {
         Ok(value @ Value::Object(_)) => json_record(value),
         Ok(_) => Fate::rejected("not_json", "the line is JSON, but no object"),
         Err(error) => Fate::rejected("not_json", format!("no JSON object: {error}")),

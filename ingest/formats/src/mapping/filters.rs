@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use demi_common::text::exact_numbers;
 use demi_schemas::event::clock_seq;
 use serde_json::{Map, Number, Value};
 
@@ -130,7 +131,9 @@ impl Filter {
             };
         };
         match self {
-            Filter::Json => serde_json::from_str(text).map(Some).map_err(|e| format!("no JSON: {e}")),
+            Filter::Json => {
+                serde_json::from_str(&exact_numbers(text)).map(Some).map_err(|e| format!("no JSON: {e}"))
+            }
             Filter::Lower => Ok(Some(text.to_lowercase()).filter(|t| !t.is_empty()).map(Value::String)),
             Filter::Int => match text.trim().parse::<i64>() {
                 Ok(n) => Ok(Some(Value::Number(Number::from(n)))),

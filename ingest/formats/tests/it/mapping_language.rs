@@ -279,6 +279,23 @@ fn values_within_values_are_found() {
     assert_eq!((found[0].actor.as_str(), found[0].type_.as_deref()), ("n1", Some("s")));
 }
 
+/// Two ids that differ in their last digit are two.
+#[test]
+fn numbers_keep_all_their_digits() {
+    let mapping = mapping(
+        "json-lines",
+        "[event]\nactor = 'a'\nkind = 'send'\nto = 'b'\nmsg_id = '{id}'\ntime = '{t}'\nfields = '{@rest}'\n",
+    );
+    let log = r#"{"id":210306068529402873165736369884012333109,"t":1714564800.123456789,"x":340282366920938463463374607431768211456}"#;
+    let found = events(&mapping, &format!("{log}\n"));
+    assert_eq!(found[0].msg_id.as_deref(), Some("210306068529402873165736369884012333109"));
+    assert_eq!(found[0].time, Some(json!("1714564800.123456789")));
+    assert_eq!(found[0].fields, Some(json!({ "x": "340282366920938463463374607431768211456" })));
+    let native = format!(r#"{{"actor":"a","seq":1,"kind":"local","fields":{log}}}"#);
+    let native = EventRecord::parse(native.as_bytes()).unwrap();
+    assert_eq!(native.fields.unwrap()["t"], json!("1714564800.123456789"));
+}
+
 /// A zone's name tells no offset.
 #[test]
 fn names_of_zones_are_not_skipped() {
