@@ -55,6 +55,10 @@ pub(crate) fn order(
     let wanted = content::wanted(events, &matching, &shared);
     let contents = Contents::read(&delta.files, &delta.loaded.placement, &wanted)?;
     by_id::tell_apart(events, &mut matching, &contents, &shared);
+    // Whether what came again says the same as before, only all logs tell.
+    if !matching.again.is_empty() {
+        return Ok(Err(RebuildReason::NotById));
+    }
     if let Some(why) = look_up(events, &mut matching, &delta.in_base, base_folder)? {
         return Ok(Err(why));
     }
@@ -118,6 +122,10 @@ fn look_up(
     }
     for (&e, known) in asked.iter().zip(ids::known(base_folder, ids::SENT, &hashes)?) {
         if known && is_send(events.kind[e as usize]) {
+            return Ok(Some(RebuildReason::IdAgain));
+        }
+        if known && !events.id[e as usize].is_wide() {
+            // It may be another message, and only its content tells.
             return Ok(Some(RebuildReason::IdAgain));
         }
         if known {

@@ -10,10 +10,13 @@ use hashbrown::HashTable;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use demi_common::sealed::SealedFile;
+
 use super::complete::CompleteLogs;
 use super::edges::{Matching, Reason, Status};
 use super::sender::{dead_letters, sender_name};
-use crate::read::{COUNTED, Contents, EARLIEST, Events, HAS_ID, IdHash, NONE, is_send};
+use crate::error::LineageError;
+use crate::read::{COUNTED, Contents, EARLIEST, Events, HAS_ID, IdHash, NONE, Placement, is_send};
 
 /// Sends of one id, and the receives of that id: what is still to be told apart.
 pub(crate) type SharedIds = Vec<(Vec<u32>, Vec<u32>)>;
@@ -54,7 +57,10 @@ fn join_in(events: &Events, matching: &mut Matching, parts: usize) -> SharedIds 
             let (reason, certain) = how(events, &whole, nobody, send, receive);
             matching.further(send, receive, reason, certain);
         }
-        part.again.iter().for_each(|e| matching.status[*e as usize] = Status::Duplicate);
+        part.again.iter().for_each(|(_, e)| matching.status[*e as usize] = Status::Duplicate);
+        let counted =
+            |send: u32| events.kind[send as usize] == Kind::Send && !events.id[send as usize].is_wide();
+        matching.again.extend(part.again.into_iter().filter(|(send, _)| counted(*send)));
         reused += part.reused.len();
         least = part.reused.keys().copied().chain(least).min();
         shared.extend(part.shared.into_iter().map(|(first, receives)| {
@@ -100,8 +106,8 @@ struct Part {
     shared: FxHashMap<u32, Vec<u32>>,
     /// Further receives of messages that were sent to several.
     to_several: Vec<(u32, u32)>,
-    /// Receives of what was received before.
-    again: Vec<u32>,
+    /// Receives of what was received before, with its send.
+    again: Vec<(u32, u32)>,
 }
 
 impl Part {
@@ -177,7 +183,7 @@ impl Part {
         if to_anyone && first {
             self.to_several.push((send, receive));
         } else {
-            self.again.push(receive);
+            self.again.push((send, receive));
         }
     }
 }
@@ -187,6 +193,50 @@ pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Co
     for (sends, receives) in shared {
         resolve(events, matching, contents, sends, receives);
     }
+}
+
+/// Takes the certainty of messages whose id was received again with another content: who sent them has begun to count anew, and the send of the
+/// other one is not in the logs; nobody knows which of the two this send is.
+///
+/// # Errors
+/// When contents cannot be read.
+pub(crate) fn doubt(
+    events: &Events,
+    matching: &mut Matching,
+    files: &[SealedFile],
+    placement: &Placement,
+) -> Result<(), LineageError> {
+    let again = std::mem::take(&mut matching.again);
+    if again.is_empty() {
+        return Ok(());
+    }
+    let mut wanted = vec![false; events.len()];
+    for &(send, receive) in &again {
+        for e in [receive, matching.mate(send)].into_iter().filter(|e| *e != NONE) {
+            wanted[e as usize] = true;
+        }
+    }
+    let contents = Contents::read(files, placement, &wanted)?;
+    let mut doubted: Vec<u32> = Vec::new();
+    for (send, receive) in again {
+        let mate = matching.mate(send);
+        if mate != NONE && contents.of(mate) != contents.of(receive) {
+            matching.certain[send as usize] = false;
+            matching.certain[mate as usize] = false;
+            doubted.push(send);
+        }
+    }
+    doubted.sort_unstable();
+    doubted.dedup();
+    if let Some(&first) = doubted.first() {
+        matching.warnings.push(format!(
+            "{} message ids were received again with another content (the first was sent at {}): their senders count anew, so which message was \
+             received is not certain",
+            doubted.len(),
+            events.name(first)
+        ));
+    }
+    Ok(())
 }
 
 /// How a receive of the send's id is known to be of that message.

@@ -122,6 +122,8 @@ pub(crate) struct Matching {
     extra_evidence: Vec<Evidence>,
     /// Messages that an actor received again: its first receive of one, and a later.
     pub(crate) repeats: Vec<(u32, u32)>,
+    /// Messages with an id that is counted, and receives of that id behind the first.
+    pub(crate) again: Vec<(u32, u32)>,
     /// What is odd.
     pub(crate) warnings: Vec<String>,
 }
@@ -160,6 +162,7 @@ impl Matching {
             extra: Vec::new(),
             extra_evidence: Vec::new(),
             repeats: Vec::new(),
+            again: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -66,6 +66,7 @@ pub(super) fn analyse(
     let shared = by_id::join(events, &mut matching);
     let contents = Contents::read(files, &placement, &content::wanted(events, &matching, &shared))?;
     by_id::tell_apart(events, &mut matching, &contents, &shared);
+    by_id::doubt(events, &mut matching, files, &placement)?;
     content::timers(events, &mut matching, &contents);
     content::messages(events, &mut matching, &contents);
     content::unaddressed(events, &mut matching, &contents);
