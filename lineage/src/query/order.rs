@@ -40,12 +40,25 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn order(&self, a: u32, b: u32) -> Result<Relation, LineageError> {
+        self.order_by(a, b, self.certain)
+    }
+
+    /// Whether how event `a` stands to event `b` hangs on no uncertain edge.
+    ///
+    /// # Errors
+    /// When a file of the index cannot be read.
+    pub fn is_order_certain(&self, a: u32, b: u32) -> Result<bool, LineageError> {
+        Ok(self.index.header().uncertain == 0 || self.order_by(a, b, true)? == self.order_by(a, b, false)?)
+    }
+
+    /// [`Query::order`] by all edges, or by those that are certain.
+    fn order_by(&self, a: u32, b: u32, certain: bool) -> Result<Relation, LineageError> {
         if a == b {
             return Ok(Relation::Equal);
         }
         let forward = self.index.order(a)? < self.index.order(b)?;
         let (first, second) = if forward { (a, b) } else { (b, a) };
-        Ok(match (self.precedes(first, second)?, forward) {
+        Ok(match (self.precedes_by(first, second, certain)?, forward) {
             (false, _) => Relation::Concurrent,
             (true, true) => Relation::Before,
             (true, false) => Relation::After,
@@ -54,19 +67,23 @@ impl Query {
 
     /// Whether `a` happens before `b`.
     pub(crate) fn precedes(&self, a: u32, b: u32) -> Result<bool, LineageError> {
+        self.precedes_by(a, b, self.certain)
+    }
+
+    fn precedes_by(&self, a: u32, b: u32, certain: bool) -> Result<bool, LineageError> {
         let mut starts = vec![a];
         let mut seen = vec![a];
         while let Some(start) = starts.pop() {
             let info = self.index.info(start)?;
             if !info.is_alone() {
-                if self.chain_precedes(start, b)? {
+                if self.chain_precedes(start, b, certain)? {
                     return Ok(true);
                 }
                 continue;
             }
             let mut effects = Vec::new();
             self.index.each_effect(start, info, |effect| {
-                if effect.certain() || !self.certain {
+                if effect.certain() || !certain {
                     effects.push(effect.event());
                 }
                 Ok(())
@@ -82,12 +99,12 @@ impl Query {
     }
 
     /// Whether `a`, which stands in its log's order, is `b` or happens before it.
-    fn chain_precedes(&self, a: u32, b: u32) -> Result<bool, LineageError> {
+    fn chain_precedes(&self, a: u32, b: u32, certain: bool) -> Result<bool, LineageError> {
         let from = self.index.order(a)?;
         if a == b || from > self.index.order(b)? {
             return Ok(a == b);
         }
-        let limits = Limits::until(a, from, self.certain);
+        let limits = Limits::until(a, from, certain);
         let mut sweep = Sweep::new(&self.index, limits);
         sweep.add(b)?;
         sweep.run()

@@ -543,7 +543,10 @@ fn an_id_that_was_received_again_with_another_content_is_not_certain() {
     assert!(anew.warned("received again with another content"));
     // The network repeats what it carries, and some ids are the only ones in the world.
     assert_eq!(log("vote 1", "1").edge("a/1", "b/1"), ("message_id", true));
-    assert_eq!(log("vote 2", "0190b2c4-8e7a-7d3b-9f00-1a2b3c4d5e6f").edge("a/1", "b/1"), ("message_id", true));
+    assert_eq!(
+        log("vote 2", "0190b2c4-8e7a-7d3b-9f00-1a2b3c4d5e6f").edge("a/1", "b/1"),
+        ("message_id", true)
+    );
 }
 
 #[test]

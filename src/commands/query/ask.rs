@@ -249,23 +249,38 @@ pub(super) fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::E
 }
 
 fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> Answered {
-    let relation = query.order(query.index().event(a)?, query.index().event(b)?)?;
-    show_order(a, b, relation, json, batch, ui);
+    let (one, other) = (query.index().event(a)?, query.index().event(b)?);
+    let certain = query.is_order_certain(one, other)?;
+    show_order((a, b), query.order(one, other)?, Some(certain), json, batch, ui);
     Ok(())
 }
 
-/// Shows how two events stand to each other.
-pub(super) fn show_order(a: &str, b: &str, relation: Relation, json: bool, batch: bool, ui: &Ui) {
+/// Shows how two events stand to each other; and whether that hangs on no uncertain edge, where it is known.
+pub(super) fn show_order(
+    (a, b): (&str, &str),
+    relation: Relation,
+    certain: Option<bool>,
+    json: bool,
+    batch: bool,
+    ui: &Ui,
+) {
     let word = relation.as_str();
     if json {
-        ui.result(&json!({"a": a, "b": b, "order": word}).to_string());
+        let mut answer = json!({"a": a, "b": b, "order": word});
+        if let Some(certain) = certain {
+            answer["certain"] = certain.into();
+        }
+        ui.result(&answer.to_string());
     } else if batch {
-        ui.result(&format!("{a}\t{word}\t{b}"));
+        let doubt = if certain == Some(false) { "\tnot certain" } else { "" };
+        ui.result(&format!("{a}\t{word}\t{b}{doubt}"));
     } else {
+        let doubt = if certain == Some(false) { ", but that is not certain" } else { "" };
         ui.result(&match word {
-            "before" => format!("{a} happens before {b}"),
-            "after" => format!("{a} happens after {b}"),
+            "before" => format!("{a} happens before {b}{doubt}"),
+            "after" => format!("{a} happens after {b}{doubt}"),
             "equal" => format!("{a} and {b} are the same event"),
+            _ if certain == Some(false) => format!("it is not certain how {a} and {b} are ordered"),
             _ => format!("{a} and {b} are concurrent"),
         });
     }

@@ -60,7 +60,7 @@ pub fn run(args: &QueryArgs, ui: &Ui) -> Outcome {
             session(&mut |session, system| {
                 let (orders, effort) = session.orders(system, &all)?;
                 for ((a, b), order) in all.iter().zip(orders) {
-                    ask::show_order(a, b, order, *json, pairs.is_some(), ui);
+                    ask::show_order((a, b), order, None, *json, pairs.is_some(), ui);
                 }
                 told(&effort, ui);
                 Ok(())
