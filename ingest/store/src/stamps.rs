@@ -42,6 +42,8 @@ struct Watched {
     seq: u64,
     /// The latest stamp since the last step back.
     latest: Option<Stamp>,
+    /// The first stamp, and where it stands.
+    first: Option<(Stamp, String, u64)>,
     /// What was found, one for each source, and the largest step of each.
     found: Vec<(BackwardStamps, i128)>,
     /// Whether events came in another order than that of their numbers.
@@ -55,6 +57,7 @@ impl Watched {
     fn next(&mut self, actor: &str, incarnation: u32, stamp: Stamp, place: Place<'_>) {
         let Some(latest) = self.latest else {
             self.latest = Some(stamp);
+            self.first = Some((stamp, place.source.to_owned(), place.line));
             return;
         };
         let Some(step) = stamp.is_before(latest) else {
@@ -153,7 +156,11 @@ impl Stamps {
         files: impl FnOnce() -> Result<Vec<SealedFile>, StoreError>,
     ) -> Result<(Vec<BackwardStamps>, Incarnations), StoreError> {
         let (mut found, mut shuffled) = (Vec::new(), BTreeSet::new());
-        for (actor, incarnations) in self.0 {
+        for (actor, mut incarnations) in self.0 {
+            incarnations.sort_by_key(|(incarnation, _)| *incarnation);
+            for lives in incarnations.windows(2) {
+                found.extend(begins_before(&actor, &lives[0].1, &lives[1]));
+            }
             for (incarnation, watched) in incarnations {
                 match watched.shuffled {
                     true => drop(shuffled.insert((actor.clone(), incarnation))),
@@ -167,6 +174,27 @@ impl Stamps {
         sort(&mut found);
         Ok((found, shuffled))
     }
+}
+
+/// The step back from one incarnation to the next, where that begins before the other ends: then they may be processes beside each other, or their
+/// numbers begin again.
+fn begins_before(
+    actor: &str,
+    before: &Watched,
+    (incarnation, next): &(u32, Watched),
+) -> Option<BackwardStamps> {
+    let (latest, (stamp, source, line)) = (before.latest?, next.first.as_ref()?);
+    let step = stamp.is_before(latest).filter(|_| !before.shuffled && !next.shuffled)?;
+    Some(BackwardStamps {
+        actor: actor.to_owned(),
+        incarnation: *incarnation,
+        events: 1,
+        source: source.clone(),
+        line: *line,
+        time: stamp.shown(),
+        before: latest.shown(),
+        most: difference(step, *stamp),
+    })
 }
 
 /// Puts what was found into the order of actors, incarnations and places.
@@ -234,4 +262,29 @@ fn in_files(
         all.extend(watched.found.into_iter().map(|(found, _)| found));
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incarnations_beside_each_other_run_backwards() {
+        let found = |lives: [(u32, &str, &str); 2]| {
+            let mut stamps = Stamps::default();
+            for (incarnation, from, to) in lives {
+                for (seq, time) in [(1, from), (2, to)] {
+                    let stamp = Stamp::of_text(&format!("2024-05-01T12:00:{time}Z")).unwrap();
+                    stamps.take_stamp(("w", incarnation, seq), stamp, "w.log", seq);
+                }
+            }
+            stamps.finish(|| Ok(Vec::new())).unwrap().0
+        };
+        assert!(found([(1, "00", "10"), (2, "10", "20")]).is_empty());
+        let beside = found([(7, "00", "10"), (9, "03", "20")]);
+        assert_eq!((beside.len(), beside[0].incarnation, beside[0].events), (1, 9, 1));
+        assert!(beside[0].most.contains('7'), "{}", beside[0].most);
+        // The number of a process began again.
+        assert_eq!(found([(31999, "00", "01"), (301, "30", "40")])[0].incarnation, 31999);
+    }
 }
