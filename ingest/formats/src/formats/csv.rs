@@ -1,36 +1,102 @@
-//! Comma-separated values: a header line that names the columns, then records, of which quoted fields may have several lines.
+//! Comma-separated values: a header line that names the columns, then records, of which quoted fields may have several lines. What separates them is the
+//! comma, unless the header has none and semicolons, tabs or bars in its place, or a line before it says `sep=;`.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use csv_core::{ReadRecordResult, Reader};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::{Decoded, Parts, Record};
 use crate::fate::Fate;
 
 thread_local! {
     /// Making a reader costs more than most lines, so it is used again. (A clone of one has lost its final states.)
-    static READER: RefCell<Reader> = RefCell::new(Reader::new());
+    static READER: RefCell<(Separator, Reader)> = RefCell::new((Separator::default(), Reader::new()));
+}
+
+/// What stands between two fields: one byte of ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Separator(u8);
+
+impl Default for Separator {
+    fn default() -> Self {
+        Separator(b',')
+    }
+}
+
+impl Separator {
+    /// That of a file which begins so.
+    pub(crate) fn of(head: &str) -> Separator {
+        let first = head.trim_start_matches('\u{feff}').lines().next().unwrap_or_default();
+        if let Some(told) = Separator::told(first) {
+            return told;
+        }
+        let mut inside = false;
+        let mut counts = [0_u32; 4];
+        for byte in first.bytes() {
+            inside ^= byte == b'"';
+            if let Some(at) = [b',', b';', b'\t', b'|'].iter().position(|one| *one == byte && !inside) {
+                counts[at] += 1;
+            }
+        }
+        match counts {
+            [0, semicolons, tabs, bars] if semicolons + tabs + bars > 0 => {
+                let most = semicolons.max(tabs).max(bars);
+                Separator(if semicolons == most {
+                    b';'
+                } else if tabs == most {
+                    b'\t'
+                } else {
+                    b'|'
+                })
+            }
+            _ => Separator::default(),
+        }
+    }
+
+    /// What a line before the header says it is, as Excel writes it.
+    pub(crate) fn told(line: &str) -> Option<Separator> {
+        let told = line.trim_end_matches(['\r', '\n']).strip_prefix("sep=")?;
+        Separator::from_char(told.chars().next().filter(|_| told.chars().count() == 1)?)
+    }
+
+    /// From what was written down.
+    pub(crate) fn from_char(c: char) -> Option<Separator> {
+        let byte = u8::try_from(c).ok()?;
+        (byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(&byte))
+            .then_some(Separator(byte))
+    }
+
+    /// To be written down.
+    pub(crate) fn as_char(self) -> char {
+        self.0.into()
+    }
 }
 
 /// The fields of one line: a text, and where in it each begins and ends.
 type Split<'a> = (Cow<'a, str>, Vec<(usize, usize)>);
 
 /// The fields of one line, quoted ones without their quotes (RFC 4180).
-pub(crate) fn fields(text: &str) -> Result<Vec<String>, String> {
-    let (text, spans) = split(text)?;
+pub(crate) fn fields(text: &str, separator: Separator) -> Result<Vec<String>, String> {
+    let (text, spans) = split(text, separator)?;
     Ok(spans.into_iter().map(|(begin, end)| text[begin..end].to_owned()).collect())
 }
 
-fn split(text: &str) -> Result<Split<'_>, String> {
+fn split(text: &str, separator: Separator) -> Result<Split<'_>, String> {
     let plain = text.strip_suffix('\r').unwrap_or(text);
     if plain.is_empty() || memchr::memchr3(b'"', b'\r', b'\n', plain.as_bytes()).is_some() {
-        return READER.with_borrow_mut(|reader| quoted(reader, text));
+        return READER.with_borrow_mut(|(of, reader)| {
+            if *of != separator {
+                *reader = ReaderBuilder::new().delimiter(separator.0).build();
+                *of = separator;
+            }
+            quoted(reader, text)
+        });
     }
     let mut spans = Vec::with_capacity(16);
     let mut begin = 0;
-    for end in memchr::memchr_iter(b',', plain.as_bytes()) {
+    for end in memchr::memchr_iter(separator.0, plain.as_bytes()) {
         spans.push((begin, end));
         begin = end + 1;
     }
@@ -58,7 +124,7 @@ fn quoted<'a>(reader: &mut Reader, text: &str) -> Result<Split<'a>, String> {
         return Err("more than one record".into());
     }
     out.truncate(written);
-    // A comma is one byte, so that fields of a text are texts.
+    // A separator is one byte, so that fields of a text are texts.
     let out = String::from_utf8(out).map_err(|e| e.utf8_error().to_string())?;
     let mut begin = 0;
     let spans = ends[..ended].iter().map(|&end| (std::mem::replace(&mut begin, end), end));
@@ -81,7 +147,7 @@ pub(crate) enum Ending {
 }
 
 /// How a line ends that begins inside of a quoted field, or at the beginning of a record.
-pub(crate) fn ending(text: &str, mut inside: bool) -> Ending {
+pub(crate) fn ending(text: &str, mut inside: bool, separator: Separator) -> Ending {
     let bytes = text.strip_suffix('\r').unwrap_or(text).as_bytes();
     let mut at = 0;
     loop {
@@ -92,26 +158,31 @@ pub(crate) fn ending(text: &str, mut inside: bool) -> Ending {
                 None => return Ending::Whole,
                 // Two quotes are one of the text.
                 Some(b'"') => {}
-                Some(b',') => inside = false,
+                Some(byte) if *byte == separator.0 => inside = false,
                 Some(_) => return Ending::Broken,
             }
             at += 1;
         } else if bytes.get(at) == Some(&b'"') {
             (inside, at) = (true, at + 1);
         } else {
-            let Some(comma) = memchr::memchr(b',', &bytes[at..]) else { return Ending::Whole };
+            let Some(comma) = memchr::memchr(separator.0, &bytes[at..]) else { return Ending::Whole };
             at += comma + 1;
         }
     }
 }
 
 /// A record under the given header.
-pub(crate) fn line<'a>(header: &Arc<[String]>, text: &'a str) -> Fate<Decoded<'a>> {
+pub(crate) fn line<'a>(header: &Arc<[String]>, separator: Separator, text: &'a str) -> Fate<Decoded<'a>> {
     let bad = |reason: String| Fate::rejected("not_csv", reason);
-    match split(text) {
+    match split(text, separator) {
         Err(reason) => bad(reason),
         // Files that were put together have it several times.
-        Ok((text, spans)) if spans.iter().map(|&(begin, end)| &text[begin..end]).eq(header.iter()) => {
+        Ok((text, spans))
+            if spans
+                .iter()
+                .map(|&(begin, end)| text[begin..end].trim())
+                .eq(header.iter().map(String::as_str)) =>
+        {
             Fate::LeftOut("header")
         }
         Ok((_, spans)) if spans.len() != header.len() => {
@@ -133,14 +204,35 @@ mod tests {
 
     use super::*;
 
+    const COMMA: Separator = Separator(b',');
+
+    #[test]
+    fn a_header_tells_what_separates() {
+        for (head, separator) in [
+            ("a,b;c", ','),
+            ("a;b;c\n1,5;2;3", ';'),
+            ("\u{feff}a\tb\n", '\t'),
+            ("a|b", '|'),
+            ("a", ','),
+            ("", ','),
+            ("\"a;b\"\n", ','),
+            ("sep=;\na,b", ';'),
+            ("sep=x\na;b", ','),
+        ] {
+            assert_eq!(Separator::of(head).as_char(), separator, "{head:?}");
+        }
+        assert_eq!(fields("a;\"b;\"\"\";c", Separator(b';')).unwrap(), ["a", "b;\"", "c"]);
+        assert_eq!(fields("a,\"b\"", COMMA).unwrap(), ["a", "b"]);
+    }
+
     #[test]
     fn quotes_and_wrong_counts() {
-        let header: Arc<[String]> = fields("a,b,c\r").unwrap().into();
-        let Fate::Row(Decoded::Record(record)) = line(&header, "1,\"x, \"\"y\"\"\",") else {
+        let header: Arc<[String]> = fields("a,b,c\r", COMMA).unwrap().into();
+        let Fate::Row(Decoded::Record(record)) = line(&header, COMMA, "1,\"x, \"\"y\"\"\",") else {
             panic!("no record")
         };
         assert_eq!(record.value(), json!({"a": "1", "b": "x, \"y\"", "c": null}));
-        assert!(matches!(line(&header, "1,2"), Fate::Quarantined(_)));
+        assert!(matches!(line(&header, COMMA, "1,2"), Fate::Quarantined(_)));
     }
 
     #[test]
@@ -159,7 +251,7 @@ mod tests {
             ("b\"c", true, Broken),
             ("\"", true, Whole),
         ] {
-            assert_eq!(ending(text, inside), expected, "{text:?} {inside}");
+            assert_eq!(ending(text, inside, COMMA), expected, "{text:?} {inside}");
         }
     }
 
@@ -168,7 +260,7 @@ mod tests {
         fn one_line_is_split_as_a_reader_of_files_splits_it(text in "[a-zé, ;\"\r\n]{0,16}") {
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
             let records: Vec<csv::StringRecord> = reader.records().filter_map(Result::ok).collect();
-            match (records.as_slice(), fields(&text)) {
+            match (records.as_slice(), fields(&text, COMMA)) {
                 ([record], Ok(fields)) => prop_assert_eq!(record.iter().collect::<Vec<_>>(), fields),
                 (_, found) => prop_assert!(found.is_err(), "{:?}", found),
             }
@@ -177,7 +269,7 @@ mod tests {
         #[test]
         fn what_is_quoted_comes_back(values in proptest::collection::vec("[^\r\n]{0,8}", 1..6)) {
             let quoted: Vec<String> = values.iter().map(|v| format!("\"{}\"", v.replace('"', "\"\""))).collect();
-            prop_assert_eq!(fields(&quoted.join(",")).unwrap(), values);
+            prop_assert_eq!(fields(&quoted.join(","), COMMA).unwrap(), values);
         }
     }
 }

@@ -90,6 +90,8 @@ struct SourceState {
     /// Lines of the header that are still to come.
     header: VecDeque<(&'static str, Option<String>)>,
     columns: Option<Arc<[String]>>,
+    /// What separates its values, where they are in columns.
+    separator: csv::Separator,
     pending: VecDeque<(Line, Vec<u8>)>,
     pending_bytes: usize,
     /// Of a source that is made of documents.
@@ -223,6 +225,9 @@ impl Mapper {
         let mut source =
             SourceState { name: name.to_owned(), stem: stem(name), log, carried, ..SourceState::default() };
         source.patterns.clone_from(&self.mapping.patterns);
+        if input.container == Container::Csv {
+            source.separator = csv::Separator::of(&head);
+        }
         source.delimiter.clone_from(&self.mapping.delimiter);
         let mut chosen = input.choose == Choose::Each;
         if input.header == Some(Header::Shiviz)
@@ -358,7 +363,7 @@ impl Mapper {
     /// Takes a line of comma-separated values, which may be a part of a record.
     fn csv_line(&mut self, line: Line, bytes: &[u8], text: &str, out: &mut Vec<Unit>) {
         let inside = !self.source.pending.is_empty();
-        let ending = csv::ending(text, inside);
+        let ending = csv::ending(text, inside, self.source.separator);
         if !inside && ending != csv::Ending::Open {
             return self.whole_line(line, bytes, text, out);
         }
@@ -419,9 +424,12 @@ impl Mapper {
             Container::JsonLines => json_line(text.trim()),
             Container::Logfmt => logfmt::line(text),
             Container::Csv => match &self.source.columns {
-                Some(columns) => csv::line(columns, text),
-                None => match csv::fields(text) {
+                Some(columns) => csv::line(columns, self.source.separator, text),
+                None if csv::Separator::told(text).is_some() => Fate::LeftOut("it names the separator"),
+                None => match csv::fields(text, self.source.separator) {
                     Ok(columns) => {
+                        let columns: Vec<String> =
+                            columns.iter().map(|name| name.trim().to_owned()).collect();
                         self.source.columns = Some(columns.into());
                         Fate::LeftOut("header")
                     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Mapper;
 use super::SourceState;
+use crate::formats::csv::Separator;
 use crate::mapping::emit::{Emitter, stem};
 use crate::mapping::error::MappingError;
 use crate::mapping::file::Choose;
@@ -26,6 +27,8 @@ struct OfSource {
     patterns: Vec<String>,
     delimiter: Option<String>,
     columns: Option<Vec<String>>,
+    #[serde(default)]
+    separator: Option<char>,
     execution: Option<String>,
     number: u64,
     begun: bool,
@@ -78,6 +81,7 @@ impl Mapper {
             patterns: self.source.patterns.iter().map(|p| p.text().to_owned()).collect(),
             delimiter: self.source.delimiter.as_ref().map(|d| d.as_str().to_owned()),
             columns: self.source.columns.as_ref().map(|columns| columns.to_vec()),
+            separator: Some(self.source.separator.as_char()),
             execution: self.source.execution.clone(),
             number: self.source.number,
             begun: self.source.begun,
@@ -124,6 +128,7 @@ impl Mapper {
             stem: stem(&saved.name),
             name: saved.name,
             columns: saved.columns.map(Into::into),
+            separator: saved.separator.and_then(Separator::from_char).unwrap_or_default(),
             execution: saved.execution,
             number: saved.number,
             begun: saved.begun,
