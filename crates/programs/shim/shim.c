@@ -56,8 +56,9 @@
 
 #define NEVER UINT64_MAX
 #define SECOND 1000000000ull
-/* What the clocks show when a program starts. */
+/* What the clocks show when a program starts, the first node's; others start a little later. */
 #define REALTIME (1700000000ull * SECOND)
+#define APART 1000003ull
 #define MONOTONIC (1000ull * SECOND)
 #define SLOTS 512
 #define TIMERS 64
@@ -68,7 +69,7 @@
 #define SCRATCH 16384
 /* How far behind a deadline the clock is set. */
 #define BEHIND 1000ull
-/* Equal waits in a row after which a thread counts as one that looks again and again, by the clock. */
+/* Waits of one length or shorter in a row after which a thread counts as one that looks again and again, by the clock. */
 #define NAPS 32
 /* Such a wait may take this part of the time longer that went by without a word. It may anywhere: a machine can be busy. A program that looks a
  * thousand times a second for a minute is as good as still, and is asked some five hundred times. */
@@ -91,6 +92,7 @@
 /* Numbers of processes and threads as programs see them. */
 #define PARENT 4241
 #define PID 4242
+#define LIVES 64
 
 enum { FREE, RUNNING, WAITING, OUTSIDE };
 enum { POLLER = 2, FORKED = 4, CONNECTED = 8, CROWDED = 16, REPLACED = 32, UNTRAPPED = 64, TIMED = 128, TRIED = 256 };
@@ -106,7 +108,7 @@ struct slot {
     uint64_t deadline;
     /* When it began to wait. */
     uint64_t from;
-    /* How long its last wait was to take, and how many such waits there were in a row. */
+    /* How long the longest of its last waits was to take, and how many of about that length or shorter there were in a row. */
     uint64_t nap;
     int naps;
     int flags;
@@ -172,6 +174,9 @@ struct order {
 enum { NOBODY, WANTED, MAKING, MADE };
 
 static int control = -1;
+/* What the clock of the day shows when the program starts, and the number of its process. Two nodes are two programs beside each other: neither is the same. */
+static uint64_t begun_at = REALTIME;
+static pid_t shown_pid = PID;
 static atomic_uint_fast64_t now;
 static _Atomic uint32_t lock;
 static struct slot slots[SLOTS];
@@ -659,8 +664,9 @@ enum { CAME = 1, TIME = 2, SIGNALLED = 4 };
 static int wait_here(uint64_t deadline, int flags) {
     struct slot *slot = mine;
     uint64_t at = atomic_load(&now), nap = deadline == NEVER || deadline < at ? 0 : deadline - at;
-    slot->naps = nap && nap == slot->nap ? slot->naps + 1 : 0;
-    slot->nap = nap;
+    int again = nap && slot->nap && nap <= slot->nap + slot->nap / 8;
+    slot->naps = again ? slot->naps + 1 : 0;
+    if (!again || nap > slot->nap) slot->nap = nap;
     if (flags & POLLER) {
         still = !busy;
         busy = 0;
@@ -1096,7 +1102,7 @@ static void revive(void) {
 static void separate(void) {
     own_pid = (pid_t)raw0(SYS_getpid);
     mine->tid = own_tid();
-    const int modes[] = {is_go ? O_RDONLY | O_NONBLOCK : O_RDONLY, O_WRONLY, O_WRONLY | O_APPEND};
+    static const int modes[] = {O_RDONLY, O_WRONLY, O_WRONLY | O_APPEND};
     char path[64];
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)scheduler, (int)opened[i]);
@@ -1154,7 +1160,7 @@ static uint64_t base_of(clockid_t clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_REALTIME_ALARM:
-    case CLOCK_TAI: return REALTIME;
+    case CLOCK_TAI: return begun_at;
     case CLOCK_MONOTONIC:
     case CLOCK_MONOTONIC_RAW:
     case CLOCK_MONOTONIC_COARSE:
@@ -1188,14 +1194,14 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 int timespec_get(struct timespec *time, int base) {
     REAL(timespec_get);
     if (!active() || base != TIME_UTC) return real(time, base);
-    *time = timespec_of(REALTIME + told_time());
+    *time = timespec_of(begun_at + told_time());
     return base;
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {
     REAL(gettimeofday);
     if (!active()) return real(time, zone);
-    uint64_t at = REALTIME + told_time();
+    uint64_t at = begun_at + told_time();
     time->tv_sec = (time_t)(at / SECOND);
     time->tv_usec = (suseconds_t)(at % SECOND / 1000);
     return 0;
@@ -1204,7 +1210,7 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone) {
 time_t time(time_t *out) {
     REAL(time);
     if (!active()) return real(out);
-    time_t at = (time_t)((REALTIME + told_time()) / SECOND);
+    time_t at = (time_t)((begun_at + told_time()) / SECOND);
     if (out) *out = at;
     return at;
 }
@@ -1577,7 +1583,7 @@ static struct slot *slot_of(long shown) {
     /* The C library knows the true number. */
     for (int i = 0; i < slots_end; i++)
         if (slots[i].state != FREE && slots[i].known == shown) return &slots[i];
-    long place = shown - PID;
+    long place = shown - shown_pid;
     return place >= 0 && place < SLOTS && slots[place].state != FREE ? &slots[place] : NULL;
 }
 
@@ -1890,10 +1896,10 @@ static long answer(uint64_t *mask, long number, long a, long b, long c, long d, 
     switch (number) {
     case SYS_rt_sigprocmask: return mask_signals(mask, a, (const uint64_t *)b, (uint64_t *)c);
     case SYS_rt_sigaction: return on_action(a, b, c, d);
-    case SYS_getpid: return PID;
+    case SYS_getpid: return shown_pid;
     case SYS_getppid: return PARENT;
-    case SYS_gettid: return mine ? PID + (mine - slots) : PID;
-    case SYS_kill: return a == PID || a == own_pid || a == 0 ? send_to_all((int)b) : -EPERM;
+    case SYS_gettid: return mine ? shown_pid + (mine - slots) : shown_pid;
+    case SYS_kill: return a == shown_pid || a == own_pid || a == 0 ? send_to_all((int)b) : -EPERM;
     case SYS_tkill: return send_signal(slot_of(a), (pid_t)a, (int)b);
     case SYS_tgkill: return send_signal(slot_of(b), (pid_t)b, (int)c);
     case SYS_exit: end_here(a); return 0;
@@ -2042,7 +2048,7 @@ static long answer(uint64_t *mask, long number, long a, long b, long c, long d, 
         return 0;
     }
     case SYS_gettimeofday: {
-        struct timeval time = timeval_of(REALTIME + told_time());
+        struct timeval time = timeval_of(begun_at + told_time());
         if (a) memcpy((void *)a, &time, sizeof time);
         return 0;
     }
@@ -2107,7 +2113,8 @@ __asm__(".text\n.globl demi_go_on\n.hidden demi_go_on\n"
         " mov 64(%rcx),%rdi\n mov 72(%rcx),%rsi\n mov 80(%rcx),%rbp\n mov 88(%rcx),%rbx\n mov 96(%rcx),%rdx\n lea -8(%rax),%rsp\n mov 112(%rcx),%rcx\n xor %eax,%eax\n ret\n");
 extern _Noreturn void demi_go_on(const long *registers);
 
-/* On these a guest's thread begins, and its calls are answered until it has a place for signals of its own: its stack may be small, or gone. */
+/* On these a guest's thread begins; and in Go, whose threads have small stacks, its calls are answered there until it has a place for signals of its
+ * own. */
 static char alternate[SLOTS][SCRATCH] __attribute__((aligned(16)));
 
 static int guest_begins(void *at) {
@@ -2120,7 +2127,7 @@ static int guest_begins(void *at) {
     receive(slot);
     stack_t stack = {.ss_sp = alternate[slot - slots], .ss_size = SCRATCH};
     /* From here on nothing that was kept on this stack is needed. */
-    raw2(SYS_sigaltstack, &stack, NULL);
+    if (is_go) raw2(SYS_sigaltstack, &stack, NULL);
     raw4(SYS_rt_sigprocmask, SIG_SETMASK, &slot->mask, NULL, 8);
     set_thread_memory(slot->outside);
     demi_go_on(slot->registers);
@@ -2140,7 +2147,7 @@ static long new_guest_thread(const ucontext_t *context) {
     slot->registers[REG_RSP] = r[REG_RSI];
     memcpy(&slot->mask, &context->uc_sigmask, sizeof slot->mask);
     slot->outside = flags & CLONE_SETTLS ? (uintptr_t)r[REG_R8] : own()->outside;
-    slot->known = PID + place;
+    slot->known = shown_pid + place;
     memset(&owns[place], 0, sizeof owns[place]);
     owns[place].slot = slot;
     owns[place].outside = slot->outside;
@@ -2205,8 +2212,12 @@ static void on_trap(int signal, siginfo_t *info, void *at) {
 #if defined(__x86_64__)
     greg_t *r = context->uc_mcontext.gregs;
     int begins = guest && info->si_syscall == SYS_clone && r[REG_RDI] & CLONE_THREAD;
-    r[REG_RAX] = begins ? new_guest_thread(context)
-                        : answer(mask, info->si_syscall, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
+    /* A thread that gives its own stack back is about to end, and its end is answered on it. */
+    uint64_t stack = (uint64_t)r[REG_RSP], from = (uint64_t)r[REG_RDI];
+    int leaves = info->si_syscall == SYS_munmap && stack >= from && stack - from <= (uint64_t)r[REG_RSI];
+    r[REG_RAX] = begins   ? new_guest_thread(context)
+                 : leaves ? 0
+                          : answer(mask, info->si_syscall, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
 #else
     unsigned long long *r = context->uc_mcontext.regs;
     r[0] = (unsigned long long)answer(mask, info->si_syscall, (long)r[0], (long)r[1], (long)r[2], (long)r[3], (long)r[4], (long)r[5]);
@@ -2382,7 +2393,7 @@ static int filter_calls(void) {
     /* The threads of a guest are begun here; others by name. */
     program[at++] = GIVE(guest ? SECCOMP_RET_TRAP : SECCOMP_RET_ALLOW);
     if (guest) {
-        static const int paths[] = {SYS_readlinkat,
+        static const int paths[] = {SYS_readlinkat, SYS_munmap,
 #ifdef SYS_readlink
                                     SYS_readlink
 #endif
@@ -2395,7 +2406,7 @@ static int filter_calls(void) {
     program[at++] = GIVE(SECCOMP_RET_ALLOW);
     struct sock_fprog whole = {(unsigned short)at, program};
     /* Go calls the kernel on small stacks; every thread of it has another for signals. */
-    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER | (is_go || guest ? SA_ONSTACK : 0)};
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER | (is_go ? SA_ONSTACK : 0)};
     if (sigaction(SIGSYS, &action, NULL) != 0) return -1;
 #if defined(__x86_64__)
     struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
@@ -2446,7 +2457,7 @@ static void limit(int resource, uint64_t most) {
 }
 
 /* What the scheduler says in the environment; kept for the program that a shell starts in its place. */
-static const char *const told[] = {"LD_PRELOAD", "DEMI_SHIM_SOCKET", "DEMI_SHIM_SEED", "DEMI_SHIM_CLOCK", "DEMI_SHIM_MEMORY", "DEMI_SHIM_CPU", "DEMI_SHIM_KEPT", "DEMI_SHIM_CARRIER"};
+static const char *const told[] = {"LD_PRELOAD", "DEMI_SHIM_SOCKET", "DEMI_SHIM_SEED", "DEMI_SHIM_CLOCK", "DEMI_SHIM_MEMORY", "DEMI_SHIM_CPU", "DEMI_SHIM_PLACE", "DEMI_SHIM_LIFE", "DEMI_SHIM_KEPT", "DEMI_SHIM_CARRIER"};
 #define TOLD (sizeof told / sizeof *told)
 static char *kept[TOLD];
 /* The process is a shell, which has not read anything yet: it may be about to become the program. */
@@ -2483,8 +2494,6 @@ static void take_over(void) {
         is_own(&owns[0]);
     }
 #endif
-    /* Go waits for what it reads without a thread of its own where that may be asked for; otherwise one waits in the kernel, and others behind it. */
-    if (is_go) fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK);
     create = (__typeof__(pthread_create) *)dlsym(RTLD_NEXT, "pthread_create");
     mine = taken(own_tid());
     holder = mine;
@@ -2539,19 +2548,30 @@ static ElfW(auxv_t) *told_by_kernel(char **environment) {
 
 #if defined(__x86_64__)
 /* The table of a guest's parts, as the guest is told of it. */
-static uintptr_t guest_table;
+static uintptr_t guest_table, guest_start;
 static size_t guest_parts;
+/* Where its own loader lies, which loads its libraries; 0 where it has none. */
+static uintptr_t guest_loader;
+
+/* A program or loader in memory: how far it is from where it was linked, its table, and where it begins. */
+struct image {
+    uintptr_t base, table, entry;
+    ElfW(Phdr) parts[64];
+    size_t count;
+    /* The path of the loader that it names. */
+    char loader[256];
+};
 
 static _Noreturn void no_guest(const char *what) {
     fprintf(stderr, "%s: %s\n", guest_path, what);
     _exit(126);
 }
 
-/* Puts a program that is linked statically where it wants to be. */
-static void load_guest(void) {
+/* Puts a program where it wants to be. */
+static void load_image(const char *path, struct image *image) {
     ElfW(Ehdr) header;
-    static ElfW(Phdr) table[64];
-    int file = open(guest_path, O_RDONLY | O_CLOEXEC);
+    ElfW(Phdr) *table = image->parts;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0 || pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header) no_guest("it cannot be read");
     if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
         (header.e_type != ET_EXEC && header.e_type != ET_DYN) || header.e_phentsize != sizeof *table || header.e_phnum > 64)
@@ -2575,7 +2595,10 @@ static void load_guest(void) {
     for (size_t i = 0; i < header.e_phnum; i++) {
         const ElfW(Phdr) *part = &table[i];
         if (part->p_type == PT_LOAD && part->p_offset <= header.e_phoff && header.e_phoff < part->p_offset + part->p_filesz)
-            guest_table = base + part->p_vaddr + (header.e_phoff - part->p_offset);
+            image->table = base + part->p_vaddr + (header.e_phoff - part->p_offset);
+        if (part->p_type == PT_INTERP && part->p_filesz < sizeof image->loader &&
+            pread(file, image->loader, part->p_filesz, (off_t)part->p_offset) != (ssize_t)part->p_filesz)
+            no_guest("it is no whole program");
         if (part->p_type != PT_LOAD || part->p_memsz == 0) continue;
         int rights = (part->p_flags & PF_R ? PROT_READ : 0) | (part->p_flags & PF_W ? PROT_WRITE : 0) | (part->p_flags & PF_X ? PROT_EXEC : 0);
         uintptr_t start = (base + part->p_vaddr) & ~page, filled = base + part->p_vaddr + part->p_filesz;
@@ -2592,9 +2615,24 @@ static void load_guest(void) {
             no_guest("there is no memory for it");
     }
     close(file);
-    guest_parts = header.e_phnum;
-    guest_entry = base + header.e_entry;
-    is_go = has_go_note(table, header.e_phnum, base);
+    image->base = base;
+    image->count = header.e_phnum;
+    image->entry = base + header.e_entry;
+}
+
+/* Loads a program that is linked statically, or to another C library, with the loader that it names. */
+static void load_guest(void) {
+    static struct image program, loader;
+    load_image(guest_path, &program);
+    guest_table = program.table;
+    guest_parts = program.count;
+    guest_start = guest_entry = program.entry;
+    is_go = has_go_note(program.parts, program.count, program.base);
+    if (program.loader[0]) {
+        load_image(program.loader, &loader);
+        guest_loader = loader.base;
+        guest_entry = loader.entry;
+    }
 }
 
 /* Begins the guest, with a stack as the kernel makes it for a program. */
@@ -2619,8 +2657,8 @@ static _Noreturn void begin_guest(int argc, char **argv, const ElfW(auxv_t) *tol
         case AT_SYSINFO_EHDR: continue;
         case AT_PHDR: value = (long)guest_table; break;
         case AT_PHNUM: value = (long)guest_parts; break;
-        case AT_ENTRY: value = (long)guest_entry; break;
-        case AT_BASE: value = 0; break;
+        case AT_ENTRY: value = (long)guest_start; break;
+        case AT_BASE: value = (long)guest_loader; break;
         case AT_RANDOM: value = (long)chance; break;
         case AT_EXECFN: value = (long)guest_path; break;
         }
@@ -2655,6 +2693,9 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     clock_told = number_of("DEMI_SHIM_CLOCK");
     memory_told = number_of("DEMI_SHIM_MEMORY");
     cpu_told = number_of("DEMI_SHIM_CPU");
+    uint64_t place = number_of("DEMI_SHIM_PLACE"), life = number_of("DEMI_SHIM_LIFE");
+    begun_at += place * APART;
+    shown_pid += (pid_t)((place + life * LIVES) % 4000 * 1024);
     const char *carries = setting("DEMI_SHIM_CARRIER");
     if (carries && strlen(carries) < sizeof carrier) strcpy(carrier, carries);
     const char *folder = setting("DEMI_SHIM_KEPT");
@@ -2708,15 +2749,17 @@ static char **with_shim(char *const environment[]) {
     return whole;
 }
 
-/* Whether a file is a program that loads no libraries, so that the shim cannot be given to it. */
-static int is_static(const char *path) {
+/* Whether a file is a program that loads no libraries, or those of another C library, so that the shim cannot be given to it. */
+static int is_strange(const char *path) {
     ElfW(Ehdr) header;
     int file = open(path, O_RDONLY | O_CLOEXEC), dynamic = 0;
     int is_program = file >= 0 && pread(file, &header, sizeof header, 0) == (ssize_t)sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
     for (int i = 0; is_program && i < header.e_phnum; i++) {
         ElfW(Phdr) part;
         if (pread(file, &part, sizeof part, (off_t)(header.e_phoff + (size_t)i * sizeof part)) != (ssize_t)sizeof part) break;
-        if (part.p_type == PT_INTERP) dynamic = 1;
+        char loader[256] = {0};
+        if (part.p_type == PT_INTERP && part.p_filesz < sizeof loader && pread(file, loader, part.p_filesz, (off_t)part.p_offset) > 0)
+            dynamic = strstr(loader, "/ld-linux") != NULL;
     }
     if (file >= 0) close(file);
     return is_program && !dynamic;
@@ -2738,7 +2781,7 @@ int execve(const char *path, char *const argv[], char *const environment[]) {
     REAL(execve);
     if (!is_shell || getpid() != own_pid) return real(path, argv, environment);
     char **whole = with_shim(environment);
-    char **words = carrier[0] && argv[0] && is_static(path) ? as_guest(path, argv) : NULL;
+    char **words = carrier[0] && argv[0] && is_strange(path) ? as_guest(path, argv) : NULL;
     int result = words ? real(carrier, words, whole) : real(path, argv, whole);
     free(words);
     free(whole);

@@ -28,7 +28,7 @@ use demi_common::text::beyond_64_bits;
 
 use crate::error::{Fault, ProgramError};
 use crate::folders::RunFolder;
-use crate::resolve::{is_static, seeded};
+use crate::resolve::{is_strange, seeded};
 
 /// The shim as a shared object; empty where it could not be compiled.
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
@@ -41,6 +41,8 @@ const BEHIND: u64 = 1_000;
 const PUSHES: u32 = 64;
 /// Bytes of standard error that an error shows.
 const SHOWN: u64 = 2_000;
+/// How many of these are its first.
+const HEAD: u64 = 600;
 /// Bytes of standard error that are kept of one step.
 const KEPT: u64 = 64 * 1024;
 /// Bytes of standard error that a process may write.
@@ -107,6 +109,8 @@ pub struct Launch {
     pub limit: u64,
     /// Nanoseconds of the clock that a poll of a program that polls takes.
     pub quantum: u64,
+    /// Place of its node among the others: the number of its process and the time of day at which it starts are not theirs.
+    pub place: u32,
     /// Whether a kill is a loss of power: of the files only what was synced is left.
     pub synced: bool,
 }
@@ -250,7 +254,10 @@ impl Home {
                 return Err(format!("it ended at once ({status})"));
             }
             if began.elapsed() > BEGIN {
-                return Err("it does not load the shim: is it linked statically, or does a shell script start it beside itself, without 'exec'?".into());
+                return Err(
+                    "it does not load the shim: does a shell script start it beside itself, without 'exec'?"
+                        .into(),
+                );
             }
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -342,7 +349,7 @@ impl Process {
         let command = seeded(launch.command.clone(), seed);
         let (program, arguments) = command.split_first().ok_or_else(|| failed("no program".into()))?;
         let carrier = home.run.carrier();
-        let is_guest = is_static(program);
+        let is_guest = is_strange(program);
         let mut words = Command::new(if is_guest { carrier.as_os_str() } else { program.as_ref() });
         words
             .args(is_guest.then_some(program))
@@ -355,6 +362,8 @@ impl Process {
             .env("DEMI_SHIM_CLOCK", clock.to_string())
             .env("DEMI_SHIM_MEMORY", launch.memory.to_string())
             .env("DEMI_SHIM_CARRIER", &carrier)
+            .env("DEMI_SHIM_PLACE", launch.place.to_string())
+            .env("DEMI_SHIM_LIFE", incarnation.to_string())
             .env("DEMI_SHIM_CPU", CPU.fetch_add(1, Ordering::Relaxed).to_string())
             .envs(launch.synced.then_some(("DEMI_SHIM_KEPT", &kept)))
             .current_dir(&work)
@@ -998,6 +1007,8 @@ fn environment(work: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
         // Go's runtime stops no thread by signals, and uses one processor.
         ("GOMAXPROCS", "1".into()),
         ("GODEBUG", "asyncpreemptoff=1".into()),
+        // A race that Go's detector finds ends the program, so that somebody hears of it.
+        ("GORACE", "halt_on_error=1".into()),
     ]
 }
 
@@ -1025,7 +1036,17 @@ fn switches(pid: u32) -> Option<BTreeMap<std::ffi::OsString, u64>> {
 /// The end of a file, for people.
 fn tail(file: &File) -> String {
     let length = file.metadata().map_or(0, |about| about.len());
-    text_of(file, length.saturating_sub(SHOWN), length).trim().to_owned()
+    if length <= SHOWN {
+        return text_of(file, 0, length).trim().to_owned();
+    }
+    // Some runtimes say first why they end, and others last.
+    let (head, end) = (text_of(file, 0, HEAD), text_of(file, length - (SHOWN - HEAD), length));
+    let whole = |text: &str, last: bool| match if last { text.rfind('\n') } else { text.find('\n') } {
+        Some(at) if last => text[..at].to_owned(),
+        Some(at) => text[at + 1..].to_owned(),
+        None => text.to_owned(),
+    };
+    format!("{}\n…\n{}", whole(&head, true), whole(&end, false)).trim().to_owned()
 }
 
 /// A part of a file as text.

@@ -71,6 +71,7 @@ pub fn launches(spec: &ChildModel, scenario: &Scenario) -> Result<Vec<(String, L
                 outputs: settings.outputs.unwrap_or(256) as usize,
                 limit: u64::from(settings.clock_limit_seconds.unwrap_or(60)).saturating_mul(1_000_000_000),
                 quantum: u64::from(settings.clock_quantum_ms.unwrap_or(10).max(1)).saturating_mul(1_000_000),
+                place: u32::try_from(node).unwrap_or(u32::MAX),
                 synced,
             };
             Ok((name, launch))

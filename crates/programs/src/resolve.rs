@@ -21,7 +21,7 @@ fn absolute(path: &str) -> String {
 /// are files become absolute, because programs run in folders of their own.
 ///
 /// # Errors
-/// When there is no such program, or it is linked statically and this is no x86-64.
+/// When there is no such program, or it loads no GNU C library and this is no x86-64.
 pub fn resolve(command: &[String]) -> Result<Vec<String>, String> {
     let mut words: Vec<String> = command.to_vec();
     let is_java = words.first().is_some_and(|name| name == "java" || name.ends_with("/java"));
@@ -39,9 +39,9 @@ pub fn resolve(command: &[String]) -> Result<Vec<String>, String> {
         let path = found(name).ok_or_else(|| format!("there is no program '{name}'"))?;
         let bytes = head(&path)?;
         if bytes.starts_with(b"\x7fELF") {
-            if !is_dynamic(&path)? && !cfg!(target_arch = "x86_64") {
+            if !loads_shim(&path)? && !cfg!(target_arch = "x86_64") {
                 return Err(format!(
-                    "{} is linked statically, as Go programs are: such a program can be scheduled on x86-64 only",
+                    "{} is linked statically, as Go programs are, or to another C library than GNU's: such a program can be scheduled on x86-64 only",
                     path.display()
                 ));
             }
@@ -134,13 +134,13 @@ fn head(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Whether a program is linked statically: it loads no shim, so it is loaded itself into a process that did.
-pub(crate) fn is_static(program: &str) -> bool {
-    is_dynamic(Path::new(program)).is_ok_and(|is_dynamic| !is_dynamic)
+/// Whether a program is linked statically, or to another C library: it loads no shim, so it is loaded itself into a process that did.
+pub(crate) fn is_strange(program: &str) -> bool {
+    loads_shim(Path::new(program)).is_ok_and(|loads_shim| !loads_shim)
 }
 
-/// Whether a program for 64 bits names a dynamic linker, which loads the shim.
-fn is_dynamic(path: &Path) -> Result<bool, String> {
+/// Whether a program for 64 bits names the dynamic linker of the GNU C library, which loads the shim.
+fn loads_shim(path: &Path) -> Result<bool, String> {
     const INTERPRETER: u32 = 3;
     let bytes = head(path)?;
     let number = |at: usize, length: usize| -> Option<u64> {
@@ -153,8 +153,15 @@ fn is_dynamic(path: &Path) -> Result<bool, String> {
         }
         let (table, size, count) =
             (number(32, 8)? as usize, number(54, 2)? as usize, number(56, 2)? as usize);
-        let mut entries = (0..count).map(|entry| number(table.checked_add(entry * size)?, 4));
-        Some(entries.any(|kind| kind == Some(u64::from(INTERPRETER))))
+        let entry = |entry: usize, at: usize, length: usize| {
+            number(table.checked_add(entry * size)?.checked_add(at)?, length)
+        };
+        let named = (0..count).find(|at| entry(*at, 0, 4) == Some(u64::from(INTERPRETER)));
+        let Some(named) = named else { return Some(false) };
+        // Where its name lies, and how long it is. One that is not in the beginning is taken for the usual.
+        let (from, length) = (entry(named, 8, 8)? as usize, entry(named, 32, 8)? as usize);
+        let name = bytes.get(from..from.saturating_add(length));
+        Some(name.is_none_or(|name| String::from_utf8_lossy(name).contains("/ld-linux")))
     };
     found().ok_or_else(|| format!("{} is no whole program", path.display()))
 }

@@ -29,8 +29,51 @@ pub(crate) fn launch(folder: &Path, text: &str) -> Arc<Launch> {
         outputs: 100,
         limit: 60 * SECOND,
         quantum: SECOND / 100,
+        place: 0,
         synced: false,
     })
+}
+
+/// Programs beside each other have numbers of their own, and do not begin in the same nanosecond: identifiers made of these are not equal by chance.
+#[test]
+fn two_nodes_are_two_programs() {
+    if !python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "import os, sys, time\nprint(os.getpid(), time.time_ns(), flush=True)\nfor line in sys.stdin: print(os.getpid(), flush=True)\n";
+    let told = |place: u32| -> Vec<u64> {
+        let launch = Launch { place, ..Launch::clone(&launch(folder.path(), text)) };
+        let mut process = Process::start(&Arc::new(launch)).unwrap();
+        let begun = process.begun().unwrap();
+        let again = process.deliver("x").unwrap();
+        let numbers = begun.lines[0].split(' ').chain([&*again.lines[0]]).map(|text| text.parse().unwrap());
+        numbers.collect()
+    };
+    let (first, second) = (told(0), told(1));
+    assert_eq!((first[0], second[0]), (4242, 4242 + 1024));
+    assert_eq!((first[0], second[0]), (first[2], second[2]));
+    assert_eq!(second[1] - first[1], 1_000_003);
+}
+
+/// Why a program ends stands first or last in what it says.
+#[test]
+fn the_beginning_and_the_end_of_a_long_message_are_shown() {
+    if !python() {
+        return;
+    }
+    let text = "import os, sys\nsys.stderr.write('panic: the cause\\n' + 'a frame\\n' * 2000 + 'the end\\n')\nsys.stderr.flush()\n\
+                for line in sys.stdin:\n    while True: pass\n";
+    match told(text) {
+        Err(ProgramError::Step { stderr, .. }) => {
+            assert!(
+                stderr.starts_with("panic: the cause\n") && stderr.ends_with("a frame\nthe end"),
+                "{stderr}"
+            );
+            assert!(stderr.contains("\n…\n") && stderr.len() < 3000);
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 /// What a program does with one line.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A folder with the programs, those in C and Rust compiled.
 pub(crate) fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let all: [(&str, &str, &[&str]); 17] = [
+    let all: [(&str, &str, &[&str]); 19] = [
         ("worker_threads.py", "lin-kv", &["python3"]),
         ("tasks.py", "broadcast", &["python3"]),
         ("merges.py", "g-set", &["python3"]),
@@ -26,13 +26,21 @@ pub(crate) fn built(folder: &Path) -> Vec<(&'static str, &'static str, Vec<Strin
         ("descriptors.c static", "g-set", &["cc", "-O2", "-static", "-o"]),
         ("lingers.c static", "echo", &["cc", "-O2", "-static", "-pthread", "-o"]),
         ("thread_ends.c static-pie", "echo", &["cc", "-O2", "-static-pie", "-pthread", "-o"]),
+        ("thread_ends.c musl", "echo", &["musl-gcc", "-O2", "-pthread", "-o"]),
+        ("lingers.c musl static", "echo", &["musl-gcc", "-O2", "-static", "-pthread", "-o"]),
         ("gossip.go", "broadcast", &["go", "build", "-o"]),
         ("gossip.go linked.go", "broadcast", &["go", "build", "-o"]),
         ("log.js", "kafka", &["node"]),
         ("sleepers.rb", "g-set", &["ruby"]),
     ];
-    let rust: [(&str, &str, &[&str]); 1] =
-        [("channels.rs", "broadcast", &["rustc", "--edition", "2021", "-o"])];
+    let rust: [(&str, &str, &[&str]); 2] = [
+        ("channels.rs", "broadcast", &["rustc", "--edition", "2021", "-o"]),
+        (
+            "channels.rs static",
+            "broadcast",
+            &["rustc", "--edition", "2021", "-C", "target-feature=+crt-static", "-o"],
+        ),
+    ];
     let mut found = Vec::new();
     for (name, workload, with) in all.into_iter().chain(rust) {
         let files: Vec<String> = name

@@ -33,7 +33,7 @@ func main() {
 			fmt.Println(path, os.Getpid(), runtime.NumCPU(), runtime.GOMAXPROCS(0), time.Now().UTC().Format("15:04:05"))
 		case "sleep":
 			time.Sleep(1500 * time.Millisecond)
-			fmt.Println("slept", time.Now().UTC().Format("15:04:05.000"))
+			fmt.Println("slept", time.Now().UTC().Format("15:04:05"))
 		case "collect":
 			var kept [][]byte
 			for i := 0; i < 100000; i++ {
