@@ -4,10 +4,11 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::{PoisonError, TryLockError};
-use std::time::Duration;
 
 use crate::op::Kind;
-use crate::sync;
+pub use crate::sync::{Once, OnceState};
+use crate::time::{Duration, Instant};
+use crate::{sync, thread};
 
 /// A lock that protects a value.
 #[derive(Default)]
@@ -89,6 +90,21 @@ impl<T: ?Sized> Mutex<T> {
         unpoisoned(self.0.try_lock()).map(|guard| MutexGuard(Some(guard)))
     }
 
+    /// Takes the lock if it is free, or is once others went first: how long they take, nobody knows.
+    #[track_caller]
+    pub fn try_lock_for(&self, time: Duration) -> Option<MutexGuard<'_, T>> {
+        self.try_lock().or_else(|| {
+            thread::sleep(time);
+            self.try_lock()
+        })
+    }
+
+    /// The same until a time.
+    #[track_caller]
+    pub fn try_lock_until(&self, time: Instant) -> Option<MutexGuard<'_, T>> {
+        self.try_lock_for(time.saturating_duration_since(Instant::now()))
+    }
+
     /// Whether somebody holds it.
     #[track_caller]
     pub fn is_locked(&self) -> bool {
@@ -155,6 +171,24 @@ impl<T: ?Sized> RwLock<T> {
         unpoisoned(self.0.try_write())
     }
 
+    /// Looks at the value if nobody writes, or once others went first.
+    #[track_caller]
+    pub fn try_read_for(&self, time: Duration) -> Option<RwLockReadGuard<'_, T>> {
+        self.try_read().or_else(|| {
+            thread::sleep(time);
+            self.try_read()
+        })
+    }
+
+    /// Takes the lock to change the value if nobody reads or writes, or once others went first.
+    #[track_caller]
+    pub fn try_write_for(&self, time: Duration) -> Option<RwLockWriteGuard<'_, T>> {
+        self.try_write().or_else(|| {
+            thread::sleep(time);
+            self.try_write()
+        })
+    }
+
     /// The value, which nobody else can have.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
@@ -195,6 +229,31 @@ impl Condvar {
         let (held, result) = self.0.wait_timeout(held, time).unwrap_or_else(PoisonError::into_inner);
         guard.0 = Some(held);
         WaitTimeoutResult(result.timed_out())
+    }
+
+    /// The same until a time.
+    #[track_caller]
+    pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, time: Instant) -> WaitTimeoutResult {
+        self.wait_for(guard, time.saturating_duration_since(Instant::now()))
+    }
+
+    /// Waits while a condition holds, at most for a time.
+    #[track_caller]
+    pub fn wait_while_for<T, F>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        mut condition: F,
+        time: Duration,
+    ) -> WaitTimeoutResult
+    where
+        F: FnMut(&mut T) -> bool,
+    {
+        while condition(&mut **guard) {
+            if self.wait_for(guard, time).timed_out() {
+                return WaitTimeoutResult(condition(&mut **guard));
+            }
+        }
+        WaitTimeoutResult(false)
     }
 
     /// Wakes one of those that wait, any one; whether there was one.

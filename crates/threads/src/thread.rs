@@ -13,6 +13,7 @@ pub use crate::local::{AccessError, LocalKey};
 use crate::op::{Kind, Place, TaskId};
 use crate::run;
 use crate::step::{step, step_with};
+use crate::time::pass;
 use crate::world::WORLD;
 
 /// The number of a task.
@@ -312,8 +313,9 @@ pub fn yield_now() {
 
 /// Lets other tasks go first; there is no clock.
 #[track_caller]
-pub fn sleep(_: Duration) {
+pub fn sleep(time: Duration) {
     step(Kind::Sleep, None, Location::caller(), |_, _| ());
+    pass(time);
 }
 
 /// Waits until somebody calls [`Thread::unpark`]. It does not end without a reason.
@@ -324,6 +326,7 @@ pub fn park() {
 
 /// Waits for [`Thread::unpark`] or the end of a time, whichever the schedule says: there is no clock.
 #[track_caller]
-pub fn park_timeout(_: Duration) {
+pub fn park_timeout(time: Duration) {
     step(Kind::ParkOrTimeOut, None, Location::caller(), |world, _| world.take_token());
+    pass(time);
 }

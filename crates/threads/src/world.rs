@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::failure::{Failure, FailureKind, Held, Waits};
 use crate::fair::{Fair, Tasks};
 use crate::hash::{HashKeyed, HashSet, mix, of_text};
+use std::time::Duration;
+
 use crate::locals::Locals;
 use crate::log::{Followed, Log, Logged};
 use crate::op::{Kind, NOWHERE, Op, Place, ResourceId, ResourceKind, Tag, TaskId};
@@ -46,6 +48,8 @@ pub(crate) struct Task {
     /// The step in which it last began to wait at a condition variable.
     waits_since: u32,
     pub(crate) locals: Locals,
+    /// How far its own clock went on.
+    pub(crate) clock: Duration,
 }
 
 /// A shared object.
@@ -480,6 +484,7 @@ impl World {
             woke: false,
             waits_since: 0,
             locals: Locals::default(),
+            clock: Duration::ZERO,
         });
         self.live.push(id);
         id

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::op::{Kind, Place, ResourceKind, Tag};
 use crate::step::step;
 use crate::sync::mutex::{MutexGuard, gives_back};
+use crate::time::pass;
 
 /// Tasks wait at it until another one notifies them. `notify_one` wakes any one of those that wait. Nobody wakes up without a reason.
 pub struct Condvar {
@@ -104,9 +105,12 @@ impl Condvar {
     pub fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
-        _: Duration,
+        time: Duration,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
         let (guard, timed_out) = self.wait_at(guard, Location::caller(), Kind::WakeOrTimeOut);
+        if timed_out {
+            pass(time);
+        }
         match guard {
             Ok(guard) => Ok((guard, WaitTimeoutResult(timed_out))),
             Err(poisoned) => Err(PoisonError::new((poisoned.into_inner(), WaitTimeoutResult(timed_out)))),
@@ -121,7 +125,7 @@ impl Condvar {
     pub fn wait_timeout_while<'a, T, F>(
         &self,
         mut guard: MutexGuard<'a, T>,
-        _: Duration,
+        time: Duration,
         mut condition: F,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)>
     where
@@ -136,6 +140,7 @@ impl Condvar {
                 }
             };
             if timed_out {
+                pass(time);
                 let still = condition(&mut *guard);
                 return Ok((guard, WaitTimeoutResult(still)));
             }

@@ -10,6 +10,7 @@ pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError, 
 
 use crate::op::{Kind, Place, ResourceKind, Tag};
 use crate::step::{step, step_with};
+use crate::time::pass;
 use crate::world::WORLD;
 
 struct Shared<T> {
@@ -218,12 +219,17 @@ impl<T> Receiver<T> {
     /// # Errors
     /// When none came, or all senders are gone.
     #[track_caller]
-    pub fn recv_timeout(&self, _: Duration) -> Result<T, RecvTimeoutError> {
-        self.0.step(Kind::RecvOrTimeOut, Location::caller(), |state| match state.queue.pop_front() {
-            Some(value) => Ok(value),
-            None if state.senders == 0 => Err(RecvTimeoutError::Disconnected),
-            None => Err(RecvTimeoutError::Timeout),
-        })
+    pub fn recv_timeout(&self, time: Duration) -> Result<T, RecvTimeoutError> {
+        let received =
+            self.0.step(Kind::RecvOrTimeOut, Location::caller(), |state| match state.queue.pop_front() {
+                Some(value) => Ok(value),
+                None if state.senders == 0 => Err(RecvTimeoutError::Disconnected),
+                None => Err(RecvTimeoutError::Timeout),
+            });
+        if matches!(received, Err(RecvTimeoutError::Timeout)) {
+            pass(time);
+        }
+        received
     }
 
     /// The values until all senders are gone.

@@ -441,3 +441,40 @@ fn two_locks_that_are_made_in_one_line_have_two_names() {
     let text = outcome.finding().unwrap().failure().to_string();
     assert!(text.contains("#1") && text.contains("#2"), "{text}");
 }
+
+/// A task's clock goes on with what it does, so that who waits for a time comes to its end; and a deadline may pass or not.
+#[test]
+fn a_deadline_comes_to_its_end() {
+    use demi_threads::time::Instant;
+
+    holds(|| {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(50) {
+            thread::yield_now();
+        }
+        let before = Instant::now();
+        thread::sleep(Duration::from_secs(3));
+        assert!(before.elapsed() >= Duration::from_secs(3) && before.elapsed() < Duration::from_secs(4));
+        assert!(before + Duration::from_secs(1) < Instant::now());
+        assert_eq!(before - Instant::now(), Duration::ZERO);
+        let shared = Arc::new((Mutex::new(false), Condvar::new()));
+        let other = Arc::clone(&shared);
+        let task = thread::spawn(move || {
+            *other.0.lock().unwrap() = true;
+            other.1.notify_one();
+        });
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let mut ready = shared.0.lock().unwrap();
+        while !*ready {
+            let now = Instant::now();
+            if now >= deadline {
+                break;
+            }
+            let (guard, timed_out) = shared.1.wait_timeout(ready, deadline - now).unwrap();
+            ready = guard;
+            assert!(!timed_out.timed_out() || Instant::now() >= deadline);
+        }
+        drop(ready);
+        task.join().unwrap();
+    });
+}
