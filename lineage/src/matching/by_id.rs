@@ -242,7 +242,11 @@ pub(crate) fn doubt(
 /// How a receive of the send's id is known to be of that message.
 fn how(events: &Events, whole: &CompleteLogs, nobody: u32, send: u32, receive: u32) -> (Reason, bool) {
     match (events.has(receive, COUNTED), events.has(receive, EARLIEST)) {
-        (false, false) => (id_reason(events, send), !contradict(events, nobody, send, receive)),
+        (false, false) => {
+            let doubted =
+                contradict(events, nobody, send, receive) || are_numbers_of_parts(events, send, receive);
+            (id_reason(events, send), !doubted)
+        }
         // Where both logs have their beginning the n-th of each is known.
         (true, false)
             if !events.has(send, EARLIEST) && whole.until(events, send) && whole.until(events, receive) =>
@@ -275,6 +279,27 @@ fn contradict(events: &Events, nobody: u32, send: u32, receive: u32) -> bool {
         // What is outside of the logs is named as one likes.
         && !(events.in_environment(send) && events.actor_of_name[from as usize] == NONE);
     to_another || from_another
+}
+
+/// Whether both ends name each other by a number that is only a part of a name, and what is left of the names differs: member 2 of one group has the
+/// number of member 2 of another, and each group may number its messages by itself.
+fn are_numbers_of_parts(events: &Events, send: u32, receive: u32) -> bool {
+    if events.kind[send as usize] != Kind::Send || events.id[send as usize].is_wide() {
+        return false;
+    }
+    // The parts of an actor's name besides the number that is said of it.
+    let besides = |said: u32, e: u32| -> Option<Vec<&str>> {
+        let text = (said != NONE).then(|| events.names.text(said))?;
+        let name = events.names.text(events.actors[events.actor[e as usize] as usize]);
+        let mut parts: Vec<&str> = name.split('/').collect();
+        let at = parts.iter().position(|part| *part == text)?;
+        parts.remove(at);
+        (!parts.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(parts)
+    };
+    match (besides(events.to[send as usize], receive), besides(events.from[receive as usize], send)) {
+        (Some(receiver), Some(sender)) => receiver != sender,
+        _ => false,
+    }
 }
 
 /// Whether a text is one of the parts of a name, which are between slashes, or several of them in a row.

@@ -549,6 +549,20 @@ fn an_id_that_was_received_again_with_another_content_is_not_certain() {
     );
 }
 
+/// Members of groups that are named by their numbers alone.
+#[test]
+fn numbers_of_members_do_not_tell_groups_apart() {
+    let log = |sender: &str, receiver: &str, to: &str, from: &str| {
+        let id = json!({"msg_id": "5"});
+        built([sends(sender, 1, to, id.clone()), receives(receiver, 1, from, id)])
+            .edge(&format!("{sender}/0/1"), &format!("{receiver}/0/1"))
+    };
+    assert_eq!(log("g1/1", "g2/2", "2", "1"), ("message_id", false));
+    assert_eq!(log("web/7", "db/9", "db", "web"), ("message_id", true));
+    assert_eq!(log("g1/1", "g1/2", "2", "1"), ("message_id", true));
+    assert_eq!(log("g1/1", "g1/2", "g1/2", "1"), ("message_id", true));
+}
+
 #[test]
 fn what_is_left_of_a_cycle_is_a_guess() {
     let knot = built([
