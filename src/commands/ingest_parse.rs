@@ -73,6 +73,7 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
         Some(mapper) => mapper,
         None => Mapper::new(&Mapping::named("native")?)?,
     };
+    let container = mapper.container();
     let mut counts = Counts::default();
     let mut out = stdout();
     let mut written = Ok(());
@@ -98,6 +99,12 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
             "{name}: {} events, {} skipped, {} rejected",
             counts.events, counts.skipped, counts.rejected
         ));
+        if counts.events == 0
+            && counts.rejected > 0
+            && let Some(reason) = super::sources::why_nothing(&args.paths, args.mapping.encoding, container)
+        {
+            ui.note(&format!("likely reason: {reason}"));
+        }
     }
     Ok(if counts.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

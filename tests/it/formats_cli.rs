@@ -200,6 +200,13 @@ fn a_dry_run_shows_every_line_and_stores_nothing() {
     );
     assert_eq!(lines[1]["events"][0]["vector_clock"]["a"], 1);
     assert_eq!(std::fs::read_dir(case.dir.path()).unwrap().count(), 1, "only the log is there");
+    // Where nothing becomes an event the reason is guessed.
+    let output = case.run(&["ingest", "parse", &log]);
+    assert!(
+        stderr(&output).contains("likely reason: the file does not begin with JSON"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
