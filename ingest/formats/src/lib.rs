@@ -38,6 +38,7 @@ pub use fate::{Events, Fate, Rejection};
 pub use nature::likely_reason;
 pub use read::encoding::{Encoding, UnknownEncoding};
 pub use read::lines;
+pub use read::order::rotated_log;
 pub use read::source::{Plan, Share, Source, Sources};
 pub use redact::{RedactError, Redaction};
 pub use time::utc_date;

@@ -215,11 +215,8 @@ impl Mapper {
     /// Begins a source; `head` is its beginning, a few hundred kilobytes or all of it, to look at.
     pub fn begin(&mut self, name: &str, head: &[u8]) {
         let head = String::from_utf8_lossy(head);
+        self.leave();
         let input = &self.mapping.input;
-        if let Some(log) = self.source.log.take() {
-            let left = (std::mem::take(&mut self.emitter.latest), self.source.carried.clone());
-            self.left.insert(log, left);
-        }
         let log = self.next_log.take();
         let (latest, carried) = log.as_ref().and_then(|log| self.left.get(log).cloned()).unwrap_or_default();
         let mut source =
@@ -266,6 +263,19 @@ impl Mapper {
         self.begin_documents();
         if self.source.number == 1 {
             self.source.execution = Some(self.execution_name("1"));
+        }
+    }
+
+    /// Says of which log the source is a part that is begun next: what its other parts left goes on.
+    pub fn of_log(&mut self, log: String) {
+        self.next_log = Some(log);
+    }
+
+    /// Notes what the source at hand leaves to the next part of its log.
+    fn leave(&mut self) {
+        if let Some(log) = self.source.log.take() {
+            let left = (std::mem::take(&mut self.emitter.latest), self.source.carried.clone());
+            self.left.insert(log, left);
         }
     }
 

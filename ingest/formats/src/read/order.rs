@@ -155,7 +155,8 @@ impl<'a> Rotation<'a> {
 }
 
 /// The log of which a rotation left a file of this name, where its ending says that it is one.
-pub(crate) fn rotated_log(name: &str) -> Option<&str> {
+#[must_use]
+pub fn rotated_log(name: &str) -> Option<&str> {
     let rotation = Rotation::of(name)?;
     let lower = rotation.log.to_ascii_lowercase();
     LOG_ENDS.iter().any(|end| lower.ends_with(end)).then_some(rotation.log)

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
+use demi_formats::lines::Line;
 use demi_formats::mapping::{Mapper, Mapping, Unit};
 use demi_formats::{Events, Fate, Plan};
 use demi_schemas::EventRecord;
@@ -352,6 +353,47 @@ fn parts_of_a_rotated_log_go_on_from_each_other() {
             "n1 d 2024-05-02T09:00:00Z"
         ]
     );
+}
+
+/// A mapper that is written down between two files of one log goes on as well: what the first left, the second finds.
+#[test]
+fn a_log_that_is_rotated_goes_on_where_it_was_written_down() {
+    let body = "[event]\nactor = 'a'\nkind = 'local'\ntime = { value = '{t}', format = '%H:%M:%S', date = '2024-05-01' }\n";
+    let mapping = mapping("json-lines", body);
+    let times = |mapper: &mut Mapper, text: &str| -> Vec<String> {
+        let mut units = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let at = Line { length: line.len() as u64, ..Line::empty(0, number) };
+            mapper.line(at, line.as_bytes(), &mut units);
+        }
+        let of = |unit: Unit| match unit.fate {
+            Fate::Row(events) => events.records[0].time.as_ref().unwrap().as_str().unwrap().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        units.into_iter().map(of).collect()
+    };
+    let mut first = Mapper::new(&mapping).unwrap();
+    first.of_log("app.log".into());
+    first.begin("app.log", b"");
+    assert_eq!(times(&mut first, "{\"t\":\"23:59:00\"}"), ["2024-05-01T23:59:00Z"]);
+    let (of_source, shared) = (first.checkpoint(), first.shared());
+    let mut second = Mapper::new(&mapping).unwrap();
+    second.resume_shared(&shared).unwrap();
+    second.resume(&of_source).unwrap();
+    assert_eq!(times(&mut second, "{\"t\":\"00:01:00\"}"), ["2024-05-02T00:01:00Z"]);
+    second.of_log("app.log".into());
+    second.begin("app.log", b"");
+    assert_eq!(times(&mut second, "{\"t\":\"00:02:00\"}"), ["2024-05-02T00:02:00Z"]);
+    // Another log begins at the day that is given; and a process that was started anew knows what was left.
+    second.of_log("other.log".into());
+    second.begin("other.log", b"");
+    assert_eq!(times(&mut second, "{\"t\":\"00:02:00\"}"), ["2024-05-01T00:02:00Z"]);
+    let shared = second.shared();
+    let mut third = Mapper::new(&mapping).unwrap();
+    third.resume_shared(&shared).unwrap();
+    third.of_log("app.log".into());
+    third.begin("app.log", b"");
+    assert_eq!(times(&mut third, "{\"t\":\"00:03:00\"}"), ["2024-05-02T00:03:00Z"]);
 }
 
 #[test]

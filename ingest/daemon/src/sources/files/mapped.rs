@@ -15,6 +15,7 @@ use crate::sources::batches::{MOST_TOGETHER, append, folded};
 use crate::sources::mapped::{Carrier, find, refuse};
 use demi_formats::mapping::{HEAD, Mapper};
 use demi_formats::read::lines::Lines;
+use demi_formats::rotated_log;
 
 /// Key of what is remembered from file to file, beside the positions of files.
 pub(super) const SHARED: &str = "mapping";
@@ -152,6 +153,8 @@ impl Mapped {
         if self.looks && !finish && head.len() < HEAD && stretch.quiet < BEGINNING {
             return false;
         }
+        // A file that comes in the place of one that was rotated goes on from it.
+        self.mapper.of_log(rotated_log(&state.path).unwrap_or(&state.path).to_owned());
         self.mapper.begin(&state.path, head);
         true
     }

@@ -1,6 +1,7 @@
 //! Stopping in the middle of a source and going on later, in another process.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use demi_schemas::event::VectorClock;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ type HistoryState = (String, VectorClock, Vec<(String, VectorClock)>);
 #[derive(Debug, Serialize, Deserialize)]
 struct OfSource {
     name: String,
+    #[serde(default)]
+    log: Option<String>,
     patterns: Vec<String>,
     delimiter: Option<String>,
     columns: Option<Vec<String>>,
@@ -50,6 +53,9 @@ struct Shared {
     positions: Vec<(String, String, u32, u64)>,
     links: LinksState,
     histories: Vec<HistoryState>,
+    /// What parts of logs left to the next, by log.
+    #[serde(default)]
+    left: BTreeMap<String, (Latest, BTreeMap<String, String>)>,
 }
 
 impl Mapper {
@@ -78,6 +84,7 @@ impl Mapper {
     pub fn checkpoint(&self) -> Value {
         let of_source = OfSource {
             name: self.source.name.clone(),
+            log: self.source.log.clone(),
             patterns: self.source.patterns.iter().map(|p| p.text().to_owned()).collect(),
             delimiter: self.source.delimiter.as_ref().map(|d| d.as_str().to_owned()),
             columns: self.source.columns.as_ref().map(|columns| columns.to_vec()),
@@ -100,7 +107,15 @@ impl Mapper {
         let mut histories: Vec<_> = emitter.histories.iter().map(|(e, h)| h.parts(e)).collect();
         histories.sort();
         let names = self.used_names.iter().cloned().collect();
-        let shared = Shared { names, positions, links: emitter.links.state(), histories };
+        let mut left: BTreeMap<_, _> = self
+            .left
+            .iter()
+            .map(|(log, (latest, carried))| (log.clone(), (latest.clone(), (**carried).clone())))
+            .collect();
+        if let Some(log) = &self.source.log {
+            left.insert(log.clone(), (emitter.latest.clone(), (*self.source.carried).clone()));
+        }
+        let shared = Shared { names, positions, links: emitter.links.state(), histories, left };
         serde_json::to_value(shared).unwrap_or(Value::Null)
     }
 
@@ -122,7 +137,9 @@ impl Mapper {
         } else {
             (self.mapping.patterns.clone(), self.mapping.delimiter.clone())
         };
+        self.leave();
         self.source = SourceState {
+            log: saved.log,
             patterns,
             delimiter,
             stem: stem(&saved.name),
@@ -158,6 +175,11 @@ impl Mapper {
         for (execution, ended, clocks) in saved.histories {
             emitter.histories.insert(execution, RealTime::from_parts(ended, clocks));
         }
+        self.left = saved
+            .left
+            .into_iter()
+            .map(|(log, (latest, carried))| (log, (latest, Arc::new(carried))))
+            .collect();
         self.used_names = saved.names.into_iter().collect();
         emitter.latest = std::mem::take(&mut self.emitter.latest);
         self.emitter = emitter;
