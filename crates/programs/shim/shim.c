@@ -2517,10 +2517,17 @@ static int starts_others(void) {
     return 0;
 }
 
+/* Whether a part of a program is in memory. */
+static int is_loaded(const ElfW(Phdr) *table, size_t count, const ElfW(Phdr) *part) {
+    for (size_t i = 0; i < count; i++)
+        if (table[i].p_type == PT_LOAD && part->p_vaddr >= table[i].p_vaddr && part->p_vaddr + part->p_memsz <= table[i].p_vaddr + table[i].p_filesz) return 1;
+    return 0;
+}
+
 /* Whether a program has the note that Go's linker leaves. */
 static int has_go_note(const ElfW(Phdr) *table, size_t count, uintptr_t base) {
     for (size_t i = 0; i < count; i++) {
-        if (table[i].p_type != PT_NOTE) continue;
+        if (table[i].p_type != PT_NOTE || !is_loaded(table, count, &table[i])) continue;
         uintptr_t at = base + table[i].p_vaddr, end = at + table[i].p_memsz;
         while (at + sizeof(ElfW(Nhdr)) <= end) {
             const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
