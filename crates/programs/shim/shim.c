@@ -872,6 +872,8 @@ static void replace(int fd, int new, long flags) {
 }
 
 static long fstat_now(long fd, struct stat *about) { return raw2(SYS_fstat, fd, about); }
+static int is_folder(const struct stat *about) { return (about->st_mode & S_IFMT) == S_IFDIR; }
+static int is_file(const struct stat *about) { return (about->st_mode & S_IFMT) == S_IFREG; }
 
 /* The descriptors of the program that are open, in their order, from 3 on. To ask for each of the others would take longer than all else in a copy. */
 struct open_ones {
@@ -978,12 +980,12 @@ static long pair_here(long domain, long type, long protocol, int *ends) {
     return result;
 }
 
-enum { COUNTER, PIPE, WATCH, KINDS };
+enum { COUNTER, PIPE, READ, WATCH, KINDS };
 
-/* In a copy: counters, pipes and lists of what is waited for that are its own. What they hold is what they held. The lists come last: they name the
- * others. */
+/* In a copy: counters, pipes, files that are only read and lists of what is waited for that are its own. What they hold is what they held, and files are
+ * read on where they were. The lists come last: they name the others. */
 static void own_descriptors(const struct open_ones *open, int kind) {
-    static const char *const names[KINDS] = {"anon_inode:[eventfd]", "pipe:[", "anon_inode:[eventpoll]"};
+    static const char *const names[KINDS] = {"anon_inode:[eventfd]", "pipe:[", "/", "anon_inode:[eventpoll]"};
     static char text[65536];
     for (int place = 0; place < open->count; place++) {
         int fd = open->all[place];
@@ -1023,6 +1025,13 @@ static void own_descriptors(const struct open_ones *open, int kind) {
                 replace(other, ends[1], closes);
                 break;
             }
+        } else if (kind == READ) {
+            struct stat about;
+            const char *place = line_of(text, "pos:");
+            if (flags & O_ACCMODE || fstat_now(fd, &about) != 0 || !is_file(&about)) continue;
+            int new = (int)raw4(SYS_openat, AT_FDCWD, path, O_RDONLY | (flags & O_NONBLOCK), 0);
+            if (new >= 0) raw3(SYS_lseek, new, place ? strtoll(place, NULL, 10) : 0, SEEK_SET);
+            replace(fd, new, flags);
         } else {
             int new = (int)raw1(SYS_epoll_create1, 0);
             for (const char *at = text; new >= 0 && (at = line_of(at, "tfd:"));) {
@@ -1636,8 +1645,6 @@ static long unblock(const uint64_t *wanted, uint64_t before, long result) {
  * (NUMBER.dir), each as its kind, its number, its name and a zero. */
 static char kept_folder[PATH_MAX];
 
-static int is_folder(const struct stat *about) { return (about->st_mode & S_IFMT) == S_IFDIR; }
-static int is_file(const struct stat *about) { return (about->st_mode & S_IFMT) == S_IFREG; }
 
 static void kept_path(char *path, size_t length, uint64_t number, const char *what) {
     snprintf(path, length, "%s/%llu.%s", kept_folder, (unsigned long long)number, what);

@@ -934,7 +934,8 @@ fn nonblocking(fd: &impl AsFd) -> std::io::Result<()> {
 }
 
 /// Whether a process has these threads and the shim's, and nothing open that a copy would share with it: files have one place of reading and writing
-/// for both, and memory may be shared too. Counters, pipes between its own threads and lists of what they wait for are made anew in a copy.
+/// for both, and memory may be shared too. Counters, pipes between its own threads, files that are only read and lists of what they wait for are made anew
+/// in a copy.
 fn is_plain(pid: u32, threads: usize) -> bool {
     let plain = || -> Option<bool> {
         let own = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.count();
@@ -953,7 +954,7 @@ fn is_plain(pid: u32, threads: usize) -> bool {
             // The shim knows which sockets are connected with each other.
             let anew = ["anon_inode:[eventfd]", "anon_inode:[eventpoll]"].contains(&&*name)
                 || name.starts_with("socket:");
-            let apart = own || anew || name.starts_with('/') && is_read_to_its_end(pid, number, &target)?;
+            let apart = own || anew || name.starts_with('/') && is_only_read(pid, number)?;
             if !apart {
                 return Some(false);
             }
@@ -974,16 +975,10 @@ fn flags_of(pid: u32, descriptor: u32) -> Option<u64> {
     u64::from_str_radix(line.trim(), 8).ok()
 }
 
-/// Whether a file is only read, and was read to its end.
-fn is_read_to_its_end(pid: u32, descriptor: u32, path: &Path) -> Option<bool> {
-    let about = std::fs::metadata(path).ok()?;
-    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
-    let number = |name: &str, radix: u32| {
-        let line = info.lines().find_map(|line| line.strip_prefix(name))?;
-        u64::from_str_radix(line.trim(), radix).ok()
-    };
-    let (place, flags) = (number("pos:", 10)?, number("flags:", 8)?);
-    Some(about.is_file() && flags & 3 == 0 && about.len() > 0 && place >= about.len())
+/// Whether a descriptor is of a file, which is only read: a copy opens it anew, and reads on where the other was.
+fn is_only_read(pid: u32, descriptor: u32) -> Option<bool> {
+    let about = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+    Some(about.is_file() && flags_of(pid, descriptor)? & 3 == 0)
 }
 
 /// Whether a process was stopped, as by `SIGSTOP`.

@@ -64,7 +64,6 @@ fn what_copies_would_share_is_not_copied() {
         ("an open file", "log = open('/dev/full', 'w')"),
         ("half a pipe", "ends = os.pipe(); os.close(ends[1])"),
         ("memory", "import mmap; pages = mmap.mmap(-1, 4096)"),
-        ("a file that is read", "log = open(sys.argv[0])"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut process = Process::start(&launch(folder.path(), &format!("{read}{shared}{wait}"))).unwrap();
@@ -72,6 +71,23 @@ fn what_copies_would_share_is_not_copied() {
         assert!(process.copy().is_none(), "{what}");
         assert_eq!(lines(&mut process, "b"), [Arc::from("b")], "{what}");
     }
+}
+
+/// Of a file that is only read each copy has its own place: it reads on where the other was.
+#[test]
+fn copies_read_on_by_themselves() {
+    if !python() {
+        return;
+    }
+    let text = "import os, sys\nfile = os.open(sys.argv[0], os.O_RDONLY)\n\
+                for line in sys.stdin:\n    print(os.read(file, 3).decode(), flush=True)\n";
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = Process::start(&launch(folder.path(), text)).unwrap();
+    assert_eq!(lines(&mut first, "a"), [Arc::from("imp")]);
+    let mut second = first.copy().unwrap();
+    assert_eq!(lines(&mut second, "b"), [Arc::from("ort")]);
+    assert_eq!(lines(&mut second, "b"), [Arc::from(" os")]);
+    assert_eq!(lines(&mut first, "c"), [Arc::from("ort")]);
 }
 
 /// Addresses are numbers that programs use, as seeds and as identifiers.
