@@ -52,6 +52,15 @@ fn unpoisoned<G>(guard: Result<G, TryLockError<G>>) -> Option<G> {
     }
 }
 
+/// What can be had now, or once others went first.
+#[track_caller]
+fn now_or_later<G>(time: Duration, take: impl Fn() -> Option<G>) -> Option<G> {
+    take().or_else(|| {
+        thread::sleep(time);
+        take()
+    })
+}
+
 /// A lock that is free, in a constant.
 #[track_caller]
 pub const fn const_mutex<T>(value: T) -> Mutex<T> {
@@ -93,10 +102,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Takes the lock if it is free, or is once others went first: how long they take, nobody knows.
     #[track_caller]
     pub fn try_lock_for(&self, time: Duration) -> Option<MutexGuard<'_, T>> {
-        self.try_lock().or_else(|| {
-            thread::sleep(time);
-            self.try_lock()
-        })
+        now_or_later(time, || self.try_lock())
     }
 
     /// The same until a time.
@@ -174,19 +180,13 @@ impl<T: ?Sized> RwLock<T> {
     /// Looks at the value if nobody writes, or once others went first.
     #[track_caller]
     pub fn try_read_for(&self, time: Duration) -> Option<RwLockReadGuard<'_, T>> {
-        self.try_read().or_else(|| {
-            thread::sleep(time);
-            self.try_read()
-        })
+        now_or_later(time, || self.try_read())
     }
 
     /// Takes the lock to change the value if nobody reads or writes, or once others went first.
     #[track_caller]
     pub fn try_write_for(&self, time: Duration) -> Option<RwLockWriteGuard<'_, T>> {
-        self.try_write().or_else(|| {
-            thread::sleep(time);
-            self.try_write()
-        })
+        now_or_later(time, || self.try_write())
     }
 
     /// The value, which nobody else can have.

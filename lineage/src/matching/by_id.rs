@@ -289,12 +289,16 @@ fn are_numbers_of_parts(events: &Events, send: u32, receive: u32) -> bool {
     }
     // The parts of an actor's name besides the number that is said of it.
     let besides = |said: u32, e: u32| -> Option<Vec<&str>> {
-        let text = (said != NONE).then(|| events.names.text(said))?;
-        let name = events.names.text(events.actors[events.actor[e as usize] as usize]);
-        let mut parts: Vec<&str> = name.split('/').collect();
+        let name = events.actors[events.actor[e as usize] as usize];
+        // Most ends name an actor whole.
+        let text = (said != NONE && said != name).then(|| events.names.text(said))?;
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let mut parts: Vec<&str> = events.names.text(name).split('/').collect();
         let at = parts.iter().position(|part| *part == text)?;
         parts.remove(at);
-        (!parts.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(parts)
+        Some(parts)
     };
     match (besides(events.to[send as usize], receive), besides(events.from[receive as usize], send)) {
         (Some(receiver), Some(sender)) => receiver != sender,

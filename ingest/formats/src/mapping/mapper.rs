@@ -108,6 +108,12 @@ struct SourceState {
     carried: Arc<BTreeMap<String, String>>,
 }
 
+/// What a part of a rotated log leaves to the next: the latest times, and values that hold until others are told.
+type Left = (Latest, Arc<BTreeMap<String, String>>);
+
+/// Logs of which it is known what their parts left, at most: those that were begun last.
+const LOGS: usize = 200;
+
 /// Applies a mapping to sources. Sequence numbers that a log does not write are counted on from source to source.
 pub struct Mapper {
     mapping: Compiled,
@@ -119,8 +125,8 @@ pub struct Mapper {
     source: SourceState,
     /// The log of which the next source is a part, where that was rotated.
     next_log: Option<String>,
-    /// What parts of such logs leave to the next: the latest times, and values that hold until others are told.
-    left: BTreeMap<String, (Latest, Arc<BTreeMap<String, String>>)>,
+    /// What parts of such logs leave to the next, by log.
+    left: VecDeque<(String, Left)>,
     /// Most bytes of a record of a document.
     record_limit: usize,
     /// Bytes of event records that are handed over together, but for the part of a line at the end.
@@ -164,7 +170,7 @@ impl Mapper {
             used_names: BTreeSet::new(),
             source: SourceState::default(),
             next_log: None,
-            left: BTreeMap::new(),
+            left: VecDeque::new(),
             record_limit: MOST_RECORD,
             block: BLOCK,
         })
@@ -218,7 +224,8 @@ impl Mapper {
         self.leave();
         let input = &self.mapping.input;
         let log = self.next_log.take();
-        let (latest, carried) = log.as_ref().and_then(|log| self.left.get(log).cloned()).unwrap_or_default();
+        let left = self.left.iter().find(|(other, _)| log.as_ref() == Some(other));
+        let (latest, carried) = left.map(|(_, left)| left.clone()).unwrap_or_default();
         let mut source =
             SourceState { name: name.to_owned(), stem: stem(name), log, carried, ..SourceState::default() };
         source.patterns.clone_from(&self.mapping.patterns);
@@ -271,11 +278,21 @@ impl Mapper {
         self.next_log = Some(log);
     }
 
+    /// Whether anything of a log hangs on its earlier parts: days or years that stamps leave open, or values that are carried.
+    fn leaves_something(&self) -> bool {
+        !self.mapping.carry.is_empty() || needs::given_a_date(&self.mapping)
+    }
+
     /// Notes what the source at hand leaves to the next part of its log.
     fn leave(&mut self) {
-        if let Some(log) = self.source.log.take() {
-            let left = (std::mem::take(&mut self.emitter.latest), self.source.carried.clone());
-            self.left.insert(log, left);
+        let latest = std::mem::take(&mut self.emitter.latest);
+        let leaves = self.leaves_something();
+        if let Some(log) = self.source.log.take().filter(|_| leaves) {
+            self.left.retain(|(other, _)| *other != log);
+            self.left.push_back((log, (latest, self.source.carried.clone())));
+            if self.left.len() > LOGS {
+                self.left.pop_front();
+            }
         }
     }
 

@@ -206,20 +206,22 @@ pub(super) fn oldest_first(
         places.sort_unstable();
         files.sort();
         let numbered = files.iter().filter(|(age, _)| matches!(age, Age::Ago(_))).count();
+        let stamps: Vec<Option<String>> =
+            files.iter().map(|(_, i)| paths.get(*i).and_then(|path| begins(path))).collect();
         let upwards = || {
-            let begins: Option<Vec<String>> =
-                files[..numbered].iter().map(|(_, i)| begins(paths.get(*i)?)).collect();
+            let begins: Option<Vec<&String>> = stamps[..numbered].iter().map(Option::as_ref).collect();
             begins.is_some_and(|begins| begins.windows(2).all(|two| two[0] > two[1]))
         };
-        if numbered > 1 && files[..numbered].iter().all(|(age, _)| matches!(age, Age::Ago(_))) && upwards() {
-            files[..numbered].reverse();
-        }
         // Names of files are written in many ways; where all of them tell when they begin, that counts.
-        let all: Option<Vec<String>> = files.iter().map(|(_, i)| begins(paths.get(*i)?)).collect();
-        if let Some(all) = all {
-            let mut ranked: Vec<_> = all.into_iter().zip(files).collect();
+        if stamps.iter().all(Option::is_some) {
+            let mut ranked: Vec<_> = stamps.into_iter().zip(files).collect();
             ranked.sort_by(|(one, _), (other, _)| one.cmp(other));
             files = ranked.into_iter().map(|(_, file)| file).collect();
+        } else if numbered > 1
+            && files[..numbered].iter().all(|(age, _)| matches!(age, Age::Ago(_)))
+            && upwards()
+        {
+            files[..numbered].reverse();
         }
         let members: Vec<PathBuf> = files.iter().filter_map(|(_, i)| paths.get(*i).cloned()).collect();
         put(paths, &places, members.clone());

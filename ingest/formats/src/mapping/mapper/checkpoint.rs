@@ -21,6 +21,9 @@ use crate::mapping::stamp::Latest;
 /// Execution, ends of operations, clocks of processes.
 type HistoryState = (String, VectorClock, Vec<(String, VectorClock)>);
 
+/// What parts of a log left to the next.
+type LeftState = (String, (Latest, BTreeMap<String, String>));
+
 /// What a mapper remembers of one source, in a form that can be written down.
 #[derive(Debug, Serialize, Deserialize)]
 struct OfSource {
@@ -55,7 +58,7 @@ struct Shared {
     histories: Vec<HistoryState>,
     /// What parts of logs left to the next, by log.
     #[serde(default)]
-    left: BTreeMap<String, (Latest, BTreeMap<String, String>)>,
+    left: Vec<LeftState>,
 }
 
 impl Mapper {
@@ -107,13 +110,12 @@ impl Mapper {
         let mut histories: Vec<_> = emitter.histories.iter().map(|(e, h)| h.parts(e)).collect();
         histories.sort();
         let names = self.used_names.iter().cloned().collect();
-        let mut left: BTreeMap<_, _> = self
-            .left
-            .iter()
-            .map(|(log, (latest, carried))| (log.clone(), (latest.clone(), (**carried).clone())))
-            .collect();
-        if let Some(log) = &self.source.log {
-            left.insert(log.clone(), (emitter.latest.clone(), (*self.source.carried).clone()));
+        let told = |latest: &Latest, carried: &BTreeMap<String, String>| (latest.clone(), carried.clone());
+        let mut left: Vec<_> =
+            self.left.iter().map(|(log, (latest, carried))| (log.clone(), told(latest, carried))).collect();
+        if let Some(log) = self.source.log.as_ref().filter(|_| self.leaves_something()) {
+            left.retain(|(other, _)| other != log);
+            left.push((log.clone(), told(&emitter.latest, &self.source.carried)));
         }
         let shared = Shared { names, positions, links: emitter.links.state(), histories, left };
         serde_json::to_value(shared).unwrap_or(Value::Null)

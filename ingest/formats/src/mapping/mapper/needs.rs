@@ -104,7 +104,7 @@ fn order(mapping: &Compiled) -> Option<&'static str> {
 }
 
 /// Whether stamps lack the year or the day.
-fn given_a_date(mapping: &Compiled) -> bool {
+pub(super) fn given_a_date(mapping: &Compiled) -> bool {
     let mut formats =
         mapping.rules.iter().flat_map(|rule| &rule.emits).filter_map(|emit| emit.formats.as_deref());
     formats.any(Formats::is_given_a_date)
