@@ -1,6 +1,7 @@
 //! Text from outside, shown to people.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Whether a character could move the cursor, colour the screen, or turn the direction of what follows it.
 fn steers(c: char) -> bool {
@@ -86,64 +87,55 @@ fn escaped(text: &str, escape: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Where the numbers of a JSON text stand.
+fn numbers(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let (mut at, mut in_text) = (0, false);
+    std::iter::from_fn(move || {
+        while let Some(&byte) = text.get(at) {
+            match byte {
+                b'\\' if in_text => at += 1,
+                b'"' => in_text = !in_text,
+                b'-' | b'0'..=b'9' if !in_text => {
+                    let of_number =
+                        |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                    let begin = at;
+                    at += text[begin..].iter().take_while(|byte| of_number(byte)).count();
+                    return Some(begin..at);
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    })
+}
+
 /// The first whole number in a JSON text that no 64 bits hold: read as a number it would be another one.
 #[must_use]
 pub fn beyond_64_bits(text: &[u8]) -> Option<String> {
-    let (mut at, mut in_text) = (0, false);
-    while at < text.len() {
-        match text[at] {
-            b'\\' if in_text => at += 1,
-            b'"' => in_text = !in_text,
-            b'-' | b'0'..=b'9' if !in_text => {
-                let of_number = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
-                let length = text[at..].iter().take_while(|byte| of_number(byte)).count();
-                let number = &text[at..at + length];
-                let whole = number.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
-                // Fewer digits fit always.
-                if whole && length > 18 {
-                    let number = String::from_utf8_lossy(number).into_owned();
-                    if number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
-                        return Some(number);
-                    }
-                }
-                at += length;
-                continue;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
+    // Fewer digits fit always.
+    numbers(text).filter(|range| range.len() > 18).map(|range| &text[range]).find_map(|number| {
+        let whole = number.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
+        let number = String::from_utf8_lossy(number);
+        let fits = number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
+        (whole && !fits).then(|| number.into_owned())
+    })
 }
 
 /// A JSON text in which each number that would be read as another one is a text of its digits: whole numbers that neither 64 bits nor a floating
 /// point number hold, and others with more than 17 digits that count, as many as such a number tells apart.
 #[must_use]
 pub fn exact_numbers(text: &str) -> Cow<'_, str> {
-    let bytes = text.as_bytes();
-    let (mut at, mut in_text, mut copied) = (0, false, 0);
-    let mut out = String::new();
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'\\' if in_text => at += 1,
-            b'"' => in_text = !in_text,
-            b'-' | b'0'..=b'9' if !in_text => {
-                let of_number = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
-                let length = bytes[at..].iter().take_while(|byte| of_number(byte)).count();
-                // Fewer digits are always kept.
-                if length > 15 && is_changed(&text[at..at + length]) {
-                    out.push_str(&text[copied..at]);
-                    out.push('"');
-                    out.push_str(&text[at..at + length]);
-                    out.push('"');
-                    copied = at + length;
-                }
-                at += length;
-                continue;
-            }
-            _ => {}
+    let (mut out, mut copied) = (String::new(), 0);
+    // Fewer digits are always kept.
+    for range in numbers(text.as_bytes()).filter(|range| range.len() > 15) {
+        if is_changed(&text[range.clone()]) {
+            out.push_str(&text[copied..range.start]);
+            out.push('"');
+            out.push_str(&text[range.clone()]);
+            out.push('"');
+            copied = range.end;
         }
-        at += 1;
     }
     if copied == 0 {
         return Cow::Borrowed(text);
@@ -169,7 +161,7 @@ fn is_changed(number: &str) -> bool {
     let all = all.trim_start_matches('0');
     let significant = all.trim_end_matches('0');
     let zeros = i32::try_from(all.len() - significant.len()).unwrap_or(i32::MAX);
-    let scale = i32::try_from(fraction.len()).map_or(i32::MAX, |length| length);
+    let scale = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
     let is_whole = exponent.saturating_sub(scale).saturating_add(zeros) >= 0;
     let shortest = format!("{read:e}");
     let told: String =

@@ -43,12 +43,14 @@ impl Query {
         self.order_by(a, b, self.certain)
     }
 
-    /// Whether how event `a` stands to event `b` hangs on no uncertain edge.
+    /// The same, and whether that hangs on no uncertain edge.
     ///
     /// # Errors
     /// When a file of the index cannot be read.
-    pub fn is_order_certain(&self, a: u32, b: u32) -> Result<bool, LineageError> {
-        Ok(self.index.header().uncertain == 0 || self.order_by(a, b, true)? == self.order_by(a, b, false)?)
+    pub fn order_and_doubt(&self, a: u32, b: u32) -> Result<(Relation, bool), LineageError> {
+        let relation = self.order(a, b)?;
+        let certain = self.index.header().uncertain == 0 || self.order_by(a, b, !self.certain)? == relation;
+        Ok((relation, certain))
     }
 
     /// [`Query::order`] by all edges, or by those that are certain.

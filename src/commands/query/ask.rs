@@ -250,8 +250,8 @@ pub(super) fn pair(line: &str) -> Result<(String, String), Box<dyn std::error::E
 
 fn order(query: &Query, a: &str, b: &str, json: bool, batch: bool, ui: &Ui) -> Answered {
     let (one, other) = (query.index().event(a)?, query.index().event(b)?);
-    let certain = query.is_order_certain(one, other)?;
-    show_order((a, b), query.order(one, other)?, Some(certain), json, batch, ui);
+    let (relation, certain) = query.order_and_doubt(one, other)?;
+    show_order((a, b), relation, Some(certain), json, batch, ui);
     Ok(())
 }
 
