@@ -84,6 +84,13 @@ pub fn clock_seq(nanos: u64) -> u64 {
     if is_clock_seq(nanos) { nanos } else { nanos + SPARSE }
 }
 
+/// Whether a sequence number may be the time of its event, in nanoseconds since 1970. Of events of one time each has a number of one more than
+/// the one before it, so numbers like these that follow each other say that no clock told their events apart.
+#[must_use]
+pub fn is_time_seq(seq: u64) -> bool {
+    (FIRST_CLOCK_SEQ..SPARSE).contains(&seq)
+}
+
 /// What is known of a timer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct TimerInfo {

@@ -98,7 +98,7 @@ fn table(
         "between" => query.future_set(event(0)?)?.and(&query.past_set(event(1)?)?),
         "cut" => cut(query, &call.arguments, notes)?,
         "path" => {
-            let hops = index.path(event(0)?, event(1)?, query.is_certain())?.unwrap_or_default();
+            let hops = query.path(event(0)?, event(1)?)?.unwrap_or_default();
             return Ok(tables::path(&hops)?.lazy());
         }
         "channel" => {

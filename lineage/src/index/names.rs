@@ -2,6 +2,7 @@
 
 use demi_common::nearest;
 use demi_schemas::EventId;
+use demi_schemas::event::is_time_seq;
 
 use super::Index;
 use crate::error::{LineageError, ViolationError};
@@ -41,6 +42,11 @@ impl ByName {
         let at = self.runs.partition_point(|run| (run.0, run.1) <= key).checked_sub(1)?;
         Some((*self.runs.get(at)?, *self.ends.get(at)?))
     }
+}
+
+/// Whether so many events, the first of which has this sequence number, are of times that follow each other.
+fn is_tie(seq: u64, events: u32) -> bool {
+    events > 1 && is_time_seq(seq)
 }
 
 impl Index {
@@ -186,6 +192,29 @@ impl Index {
             return Err(self.broken(format!("no event {event} of {}", self.header.events)));
         };
         Ok((actor, incarnation, seq.saturating_add(u64::from(event - first))))
+    }
+
+    /// The events of a log that no clock told apart from this one, itself included: their numbers are times, and follow each other. Nothing
+    /// where the event is told apart from all others.
+    pub(crate) fn tied(&self, event: u32) -> Result<Option<std::ops::Range<u32>>, LineageError> {
+        let run = self.last_run(self.actor_of(event), |(_, _, first)| first <= event)?;
+        Ok(run.filter(|&(_, seq, first, end)| is_tie(seq, end - first)).map(|(_, _, first, end)| first..end))
+    }
+
+    /// All events that some clock did not tell apart from others of their logs, as ranges of their numbers.
+    pub(crate) fn all_tied(&self) -> Result<Vec<std::ops::Range<u32>>, LineageError> {
+        let mut all = Vec::new();
+        for actor in 0..self.header.actors.len() {
+            let (runs, log) = (self.runs_of(actor), self.events_of(actor));
+            for i in runs.clone() {
+                let (_, seq, first) = self.run(i)?;
+                let end = if i + 1 < runs.end { self.run(i + 1)?.2 } else { log.end };
+                if is_tie(seq, end.saturating_sub(first)) {
+                    all.push(first..end);
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// The runs of an actor's log: incarnation, first and last sequence number of each.

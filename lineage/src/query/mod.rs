@@ -19,6 +19,7 @@ mod state;
 mod state_selection;
 mod stats;
 mod store;
+mod ties;
 mod time;
 mod units;
 
@@ -54,6 +55,7 @@ pub struct Query {
     folder: PathBuf,
     index: Index,
     certain: bool,
+    ties: ties::Ties,
 }
 
 impl Query {
@@ -70,7 +72,12 @@ impl Query {
             };
             return Err(LineageError::Index { path: folder.to_owned(), reason: reason.into() });
         }
-        Ok(Query { folder: folder.to_owned(), index: Index::open(&at)?, certain })
+        Ok(Query {
+            folder: folder.to_owned(),
+            index: Index::open(&at)?,
+            certain,
+            ties: ties::Ties::default(),
+        })
     }
 
     /// Prepares for many questions about pasts, one after the other: what the first of them take longer, the others are faster by.

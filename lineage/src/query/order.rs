@@ -43,13 +43,14 @@ impl Query {
         self.order_by(a, b, self.certain)
     }
 
-    /// The same, and whether that hangs on no uncertain edge.
+    /// The same, and whether that hangs on no uncertain edge, nor on the order of events that their clock does not tell apart.
     ///
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn order_and_doubt(&self, a: u32, b: u32) -> Result<(Relation, bool), LineageError> {
         let relation = self.order(a, b)?;
-        let certain = self.index.header().uncertain == 0 || self.order_by(a, b, !self.certain)? == relation;
+        let all_certain = self.index.header().uncertain == 0 && !self.has_ties()?;
+        let certain = all_certain || self.order_by(a, b, !self.certain)? == relation;
         Ok((relation, certain))
     }
 
@@ -73,6 +74,9 @@ impl Query {
     }
 
     fn precedes_by(&self, a: u32, b: u32, certain: bool) -> Result<bool, LineageError> {
+        if certain && self.has_ties()? {
+            return self.certainly_precedes(a, b);
+        }
         let mut starts = vec![a];
         let mut seen = vec![a];
         while let Some(start) = starts.pop() {

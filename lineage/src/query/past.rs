@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Query;
+use super::{EventSet, Query};
 use crate::error::LineageError;
 use crate::index::{Future, Info, Limits, Past, Role, Sweep};
 use crate::read::NONE;
@@ -76,6 +76,9 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn past(&self, event: u32) -> Result<PastAnswer, LineageError> {
+        if self.minds_ties()? {
+            return self.answer_of(event, &self.certain_past(&[event])?, true);
+        }
         let past = self.past_cut(&[event])?;
         let (mut inside, mut outside) = (0, past.alone.len() as u64);
         for (actor, &end) in past.end.iter().enumerate() {
@@ -102,6 +105,9 @@ impl Query {
     /// # Errors
     /// When a file of the index cannot be read.
     pub fn future(&self, event: u32) -> Result<PastAnswer, LineageError> {
+        if self.minds_ties()? {
+            return self.answer_of(event, &self.certain_future(&[event])?, false);
+        }
         let future = self.future_cut(&[event])?;
         let (mut inside, mut outside) = (0, future.alone().len() as u64);
         let mut frontier = BTreeMap::new();
@@ -126,6 +132,31 @@ impl Query {
             outside: outside - u64::from(own),
             concurrent: None,
             frontier,
+        })
+    }
+
+    /// The answer of the past (or future) of an event: of a past the last event of each log is at its frontier, of a future the first.
+    fn answer_of(&self, event: u32, set: &EventSet, past: bool) -> Result<PastAnswer, LineageError> {
+        let mut outside = 0;
+        let mut frontier = BTreeMap::new();
+        for member in set.ranges().iter().cloned().flatten() {
+            if self.index.info(member)?.is_alone() {
+                outside += u64::from(member != event);
+                continue;
+            }
+            let actor = self.index.actor_of(member);
+            let first = frontier.entry(actor).or_insert(member);
+            *first = if past { member } else { *first };
+        }
+        let named = |(actor, event): (usize, u32)| {
+            Ok((self.index.header().actors[actor].name.clone(), self.index.name(event)?.to_string()))
+        };
+        Ok(PastAnswer {
+            event: self.index.name(event)?.to_string(),
+            size: set.len() - 1,
+            outside,
+            concurrent: None,
+            frontier: frontier.into_iter().map(named).collect::<Result<_, LineageError>>()?,
         })
     }
 

@@ -18,7 +18,7 @@ impl EventSet {
     }
 
     /// Some events, which are in order.
-    fn of(events: &[u32]) -> EventSet {
+    pub(super) fn of(events: &[u32]) -> EventSet {
         let mut set = EventSet::default();
         events.iter().for_each(|&event| set.push(event..event.saturating_add(1)));
         set
@@ -50,7 +50,7 @@ impl EventSet {
     }
 
     /// Adds a range that does not begin before the last one.
-    fn push(&mut self, range: Range<u32>) {
+    pub(super) fn push(&mut self, range: Range<u32>) {
         if range.is_empty() {
             return;
         }
@@ -168,6 +168,9 @@ impl Query {
 
     /// These events, and all that happen before one of them.
     pub(crate) fn past_set_of(&self, events: &[u32]) -> Result<EventSet, LineageError> {
+        if self.minds_ties()? {
+            return self.certain_past(events);
+        }
         let mut own = events.to_vec();
         own.sort_unstable();
         Ok(self.set_of_past(&self.past_cut(events)?)?.or(&EventSet::of(&own)))
@@ -183,6 +186,9 @@ impl Query {
 
     /// These events, and all that one of them happens before.
     fn future_set_of(&self, events: &[u32]) -> Result<EventSet, LineageError> {
+        if self.minds_ties()? {
+            return self.certain_future(events);
+        }
         let mut own = events.to_vec();
         own.sort_unstable();
         Ok(self.set_of_future(&self.future_cut(events)?)?.or(&EventSet::of(&own)))

@@ -33,6 +33,8 @@ pub struct Stats {
     pub messages: BTreeMap<String, u64>,
     /// Matched messages that could have been matched otherwise.
     pub uncertain: u64,
+    /// Events that their clock does not tell apart from others of their log: they stand in the order in which they were read.
+    pub tied: u64,
     /// By pair of actors, from most messages to fewest.
     pub channels: Vec<ChannelStats>,
 }
@@ -91,6 +93,7 @@ impl Query {
             parallelism: f64::from(header.events) / (longest.max(1) as f64),
             messages: self.by_status()?,
             uncertain: header.uncertain,
+            tied: self.tied()?,
             channels: self.channels(&times)?,
         })
     }

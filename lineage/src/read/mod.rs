@@ -20,6 +20,7 @@ mod units;
 pub(crate) use contents::{Contents, nothing};
 pub(crate) use events::{COUNTED, EARLIEST, EXTERNAL, Events, HAS_ID, IdHash, is_send};
 pub(crate) use intern::NONE;
+pub(crate) use parents::SpanEvent;
 pub(crate) use placement::{Placement, runs};
 pub(crate) use records::Loaded;
 pub(crate) use scan::{any_value, has_value, timers_set};

@@ -49,6 +49,28 @@ struct SpanFields {
     links: Value,
 }
 
+/// What an event tells of the span that it is of.
+pub(crate) struct SpanEvent {
+    /// The id of its span, with that of its trace.
+    pub(crate) span: String,
+    /// Whether it is the span's start.
+    pub(crate) starts: bool,
+    /// The span whose start comes before it: the parent of a start, and its own span of what comes later.
+    pub(crate) after: Option<String>,
+}
+
+impl SpanEvent {
+    /// Reads the attributes of an event; nothing where they are not those of a span.
+    pub(crate) fn read(attrs: &str) -> Option<SpanEvent> {
+        let named: SpanFields = serde_json::from_str(attrs).ok()?;
+        let id = |span: &str| format!("{}:{span}", named.trace_id);
+        let span = id(&named.span_id);
+        let starts = matches!(named.key.strip_prefix(&span)?, "" | "#shared");
+        let after = if starts { named.parent_span_id.as_deref().map(id) } else { Some(span.clone()) };
+        Some(SpanEvent { span, starts, after })
+    }
+}
+
 /// Trace ids, as far as some are the lower halves of others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TraceIds {

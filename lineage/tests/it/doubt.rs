@@ -577,3 +577,149 @@ fn what_is_left_of_a_cycle_is_a_guess() {
     assert_eq!(orders.iter().filter(|order| **order == Relation::Before).count(), 1, "{orders:?}");
     assert!(kept.iter().all(|(one, other)| knot.order(true, one, other) == Relation::Concurrent));
 }
+
+/// A message as it is sent or received, or a local event where it has none, at a time.
+fn timed(actor: &str, time: u64, message: Option<(&str, u64)>) -> Value {
+    let event = json!({"actor": actor, "seq": BASE + time, "kind": "local", "type": "x"});
+    match message {
+        Some((kind, id)) => {
+            let peer = if kind == "send" { "to" } else { "from" };
+            with(event, json!({"kind": kind, "msg_id": format!("{id:016x}{id:016x}"), peer: "*"}))
+        }
+        None => event,
+    }
+}
+
+#[test]
+fn what_hangs_on_the_order_of_events_of_one_time_is_not_certain() {
+    for (sent, certainly) in [(301, Relation::Concurrent), (302, Relation::Before)] {
+        let built = built([
+            timed("a", 100, Some(("send", 1))),
+            timed("b", 300, Some(("receive", 1))),
+            timed("b", sent, Some(("send", 2))),
+            timed("c", 500, Some(("receive", 2))),
+        ]);
+        let (first, last) = (name("a", 100), name("c", 500));
+        let query = Query::open(&built.exec, false).unwrap();
+        let [a, c] = [&first, &last].map(|name| query.index().event(name).unwrap());
+        let certain = certainly == Relation::Before;
+        assert_eq!(query.order_and_doubt(a, c).unwrap(), (Relation::Before, certain));
+        assert_eq!(built.order(true, &first, &last), certainly);
+        assert_eq!(built.order(true, &name("b", 300), &name("b", sent)), certainly);
+        assert_eq!(query.stats().unwrap().tied, if certain { 0 } else { 2 });
+        let path = query.path(a, c).unwrap().unwrap();
+        assert_eq!(path.iter().map(|hop| hop.certain).collect::<Vec<_>>(), [true, certain, true]);
+        let only_certain = Query::open(&built.exec, true).unwrap();
+        assert_eq!(only_certain.path(a, c).unwrap().is_some(), certain);
+    }
+}
+
+#[test]
+fn of_spans_of_one_time_a_parent_is_before_its_child() {
+    let spans = [
+        client("a", TRACE, 1, None, 100),
+        server("b", TRACE, 2, Some(1), 300),
+        client("b", TRACE, 3, Some(2), 301),
+        server("c", TRACE, 4, Some(3), 500),
+        // Another request, at the same time.
+        client("b", TRACE, 5, None, 302),
+        server("c", TRACE, 6, Some(5), 600),
+    ];
+    let built = built(spans);
+    assert_eq!(built.order(true, &name("a", 100), &name("c", 500)), Relation::Before);
+    assert_eq!(built.order(true, &name("b", 300), &name("b", 301)), Relation::Before);
+    assert_eq!(built.order(false, &name("a", 100), &name("c", 600)), Relation::Before);
+    assert_eq!(built.order(true, &name("b", 300), &name("b", 302)), Relation::Concurrent);
+    let query = Query::open(&built.exec, true).unwrap();
+    let event = |actor, start| query.index().event(&name(actor, start)).unwrap();
+    assert_eq!(query.order(event("a", 100), event("b", 302)).unwrap(), Relation::Concurrent);
+    // The log of c has its two receives one after the other.
+    assert_eq!(query.order(event("a", 100), event("c", 600)).unwrap(), Relation::Before);
+}
+
+/// What certainly happens before what, by each pair of events: message edges, and the order of a log between events that stand in different ties.
+fn closure(records: &[(usize, u64)], messages: &[(usize, usize)]) -> Vec<Vec<bool>> {
+    let count = records.len();
+    // Times of one log that follow each other are one tie.
+    let tie = |i: usize| {
+        let (log, mut time) = records[i];
+        while records.contains(&(log, time - 1)) {
+            time -= 1;
+        }
+        time
+    };
+    let mut before = vec![vec![false; count]; count];
+    for i in 0..count {
+        for j in 0..count {
+            let one_log = records[i].0 == records[j].0;
+            before[i][j] = one_log && tie(i) < tie(j) || messages.contains(&(i, j));
+        }
+    }
+    for k in 0..count {
+        for i in 0..count {
+            for j in 0..count {
+                before[i][j] |= before[i][k] && before[k][j];
+            }
+        }
+    }
+    before
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(120))]
+
+    /// Events are made in the order of their times, so that messages agree with the order of the logs.
+    #[test]
+    fn with_ties_the_certain_order_is_what_no_guess_is_needed_for(
+        steps in proptest::collection::vec((0..4_usize, 0..3_usize, 1..3_u64), 2..24),
+    ) {
+        let (mut records, mut messages, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let mut times = [1000_u64; 4];
+        let mut open: Vec<usize> = Vec::new();
+        for &(log, what, later) in &steps {
+            times[log] += later;
+            let i = records.len();
+            records.push((log, times[log]));
+            let actor = format!("p{log}");
+            let taken = open.iter().position(|&send: &usize| records[send].0 != log);
+            values.push(match (what, taken) {
+                (1, _) => {
+                    open.push(i);
+                    timed(&actor, times[log], Some(("send", i as u64)))
+                }
+                (2, Some(place)) => {
+                    let send = open.remove(place);
+                    messages.push((send, i));
+                    timed(&actor, times[log], Some(("receive", send as u64)))
+                }
+                _ => timed(&actor, times[log], None),
+            });
+        }
+        let before = closure(&records, &messages);
+        let built = built(values);
+        let query = Query::open(&built.exec, true).unwrap();
+        let events: Vec<u32> = records
+            .iter()
+            .map(|(log, time)| query.index().event(&name(&format!("p{log}"), *time)).unwrap())
+            .collect();
+        for i in 0..events.len() {
+            let past = query.past_set(events[i]).unwrap();
+            let future = query.future_set(events[i]).unwrap();
+            for j in 0..events.len() {
+                let expected = match (i == j, before[i][j], before[j][i]) {
+                    (true, ..) => Relation::Equal,
+                    (_, true, _) => Relation::Before,
+                    (_, _, true) => Relation::After,
+                    _ => Relation::Concurrent,
+                };
+                proptest::prop_assert_eq!(query.order(events[i], events[j]).unwrap(), expected);
+                proptest::prop_assert_eq!(past.contains(events[j]), i == j || before[j][i]);
+                proptest::prop_assert_eq!(future.contains(events[j]), i == j || before[i][j]);
+            }
+            let size = (0..events.len()).filter(|&j| before[j][i]).count() as u64;
+            proptest::prop_assert_eq!(query.past(events[i]).unwrap().size, size);
+            let size = (0..events.len()).filter(|&j| before[i][j]).count() as u64;
+            proptest::prop_assert_eq!(query.future(events[i]).unwrap().size, size);
+        }
+    }
+}

@@ -305,7 +305,7 @@ pub(super) fn show_past(answer: &PastAnswer, word: &str, json: bool, ui: &Ui) ->
 
 fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Answered {
     let (a, b) = (query.index().event(from)?, query.index().event(to)?);
-    let found = query.index().path(a, b, query.is_certain())?;
+    let found = query.path(a, b)?;
     if json {
         ui.result(&json!({"from": from, "to": to, "path": found}).to_string());
         return Ok(());
@@ -319,7 +319,7 @@ fn path(query: &Query, from: &str, to: &str, json: bool, ui: &Ui) -> Answered {
     for hop in &hops {
         let doubt = if hop.certain { "" } else { ", not certain" };
         let how = match hop.is_log() {
-            true => format!("log, {} events on", hop.events),
+            true => format!("log, {} events on{doubt}", hop.events),
             false => format!("message, {}{doubt}", hop.reason.as_str()),
         };
         text.push_str(&format!("\n  {} -> {}  ({how})", hop.from, hop.to));
@@ -426,7 +426,14 @@ fn stats(query: &Query, json: bool, ui: &Ui) -> Answered {
     for (status, count) in &stats.messages {
         text.push_str(&format!("\n  {status}: {count}"));
     }
-    text.push_str(&format!("\n  matched, but not certain: {}\nchannels:", stats.uncertain));
+    text.push_str(&format!("\n  matched, but not certain: {}", stats.uncertain));
+    if stats.tied > 0 {
+        text.push_str(&format!(
+            "\nevents of the same time as others of their log, in the order in which they were read: {}",
+            stats.tied
+        ));
+    }
+    text.push_str("\nchannels:");
     for channel in stats.channels.iter().take(CHANNELS) {
         let latency = channel.latency.map_or(String::new(), |l| {
             format!("; {} / {} / {} microseconds (least, median, most)", l.least, l.median, l.most)

@@ -75,11 +75,10 @@ fn the_rest_is_what_filled_no_field() {
         Some(json!({"message": "m2", "level": "warn", "host": "h7", "x": "1"})),
         "other alternatives could have used them, and did not"
     );
-    let record =
-        r#"{"actor":"a","payload":"p","level":"warn","type":"T","event":{"kind":"local","foo":1},"x":null}"#;
+    let record = r#"{"host":{"name":"a","foo":1},"payload":"p","level":"warn","type":"T","event":{"kind":"event"},"x":null}"#;
     assert_eq!(
         rest(&shipped("json"), record),
-        Some(json!({"level": "warn", "event": {"foo": 1}, "x": null})),
+        Some(json!({"host": {"foo": 1}, "level": "warn", "event": {"kind": "event"}, "x": null})),
         "of an object only what was used goes"
     );
     let json = |event: &str| {
