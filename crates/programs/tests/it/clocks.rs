@@ -51,7 +51,7 @@ fn what_comes_for_a_sleeper_is_read_when_it_wakes() {
     }
 }
 
-/// Who looks a thousand times a second is asked some hundred times in a minute, and is late by a 64th at most; a wait beside it ends in time.
+/// Who looks a thousand times a second is asked some hundred times in a minute, and is late by a 16th at most; a wait beside it ends in time.
 #[test]
 fn a_silent_minute_of_short_sleeps_costs_few_rounds() {
     if !python() {
@@ -65,8 +65,8 @@ fn a_silent_minute_of_short_sleeps_costs_few_rounds() {
         );
         let answer = started(&folder, &text).pass_time().unwrap();
         let said: Vec<f64> = lines(&answer)[0].split(' ').map(|number| number.parse().unwrap()).collect();
-        assert!(said[0] < 6000.0, "{nap}: {said:?}");
-        assert!((50.0..50.9).contains(&said[1]), "{nap}: {said:?}");
+        assert!(said[0] < 2000.0, "{nap}: {said:?}");
+        assert!((50.0..53.2).contains(&said[1]), "{nap}: {said:?}");
     }
     let folder = tempfile::tempdir().unwrap();
     let text = "import threading, time\ndef naps():\n    while True: time.sleep(0.001)\n\
@@ -89,7 +89,7 @@ fn who_polls_and_never_waits_is_at_rest_all_the_same() {
     assert_eq!((lines(&answer), answer.clock), (vec!["read a"], 1000));
     let answer = process.pass_time().unwrap();
     assert_eq!(lines(&answer), ["late"]);
-    assert!((2 * SECOND..2 * SECOND + SECOND / 10).contains(&answer.clock), "{answer:?}");
+    assert!((2 * SECOND..2 * SECOND + SECOND / 8).contains(&answer.clock), "{answer:?}");
     assert_eq!(lines(&process.deliver("b").unwrap()), ["read b"]);
 }
 
@@ -104,7 +104,7 @@ fn who_polls_is_not_kept_waiting_by_others_that_sleep() {
                 while time.monotonic() < began + 1: select.select([], [], [], 0)\nprint('late', flush=True)\nsys.stdin.read()";
     let answer = started(&folder, text).pass_time().unwrap();
     assert_eq!(lines(&answer), ["late"]);
-    assert!((SECOND..SECOND + SECOND / 20).contains(&answer.clock), "{answer:?}");
+    assert!((SECOND..SECOND + SECOND / 16).contains(&answer.clock), "{answer:?}");
 }
 
 #[test]
