@@ -39,6 +39,8 @@ pub enum Strategy {
     Late,
     /// Rounds of random walks and of iterated local search.
     Rounds(Effort),
+    /// Random runs of a system in which each step costs much.
+    Runs,
     /// Other beginnings, until the budget ends.
     Restarts,
 }
@@ -65,11 +67,12 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 /// The portfolio, from the first turn to the last. Small sets owe nothing to the recorded order and take a moment, so they come first. What is near a recording leads to other results than what is far better, so
 /// narrow beams come before walks and wide ones after; those end before the budget does, since what they find is often one
 /// step from something smaller. After them come checks, other endings, and the proof.
-pub const PLAN: [Turn; 15] = [
+pub const PLAN: [Turn; 16] = [
     turn("small sets", Strategy::Small(&QUICK_WIDTHS), When::Always, 0.5, true),
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
     turn("trails", Strategy::Kinds(&TRAILS), When::Unproven, 0.5, false),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
+    turn("random runs", Strategy::Runs, When::Unproven, 0.6, false),
     turn("starts at any time", Strategy::Late, When::Proven, 1.0, true),
     turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),
     turn("narrow beams", Strategy::Beam(NARROW), When::Unproven, 1.0, false),
@@ -112,6 +115,15 @@ pub const TURNS: [(usize, bool); 8] =
     [(0, true), (1, true), (0, false), (1, false), (0, true), (0, true), (0, false), (0, true)];
 /// Violating walks of one job that are reduced.
 pub const FINDS: usize = 12;
+
+/// Random runs of one batch that are reduced.
+pub const RUN_JOBS: usize = 4;
+/// Batches of them, at most.
+pub const RUN_BATCHES: usize = 8;
+/// Part of what is left for one batch of them.
+pub const RUN_PART: f64 = 0.3;
+/// The part of that in which a run that violates is looked for; the rest is for what local passes make of it.
+pub const RUN_SEARCHED: f64 = 0.6;
 
 /// Part of the budget that restarts leave for the checks of the result, and for a proof.
 pub const KEPT: f64 = 0.08;

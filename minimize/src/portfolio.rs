@@ -32,6 +32,7 @@ use crate::solution::Solution;
 use crate::strategies::beam::{Beams, Tried};
 use crate::strategies::kinds::OverKinds;
 use crate::strategies::late::Late;
+use crate::strategies::random_runs::RandomRuns;
 use crate::strategies::recorded::Recorded;
 use crate::strategies::restarts::Restarts;
 use crate::strategies::rounds::Rounds;
@@ -220,6 +221,10 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
             (plan::Strategy::Rounds(effort), Some(base)) => {
                 pursue(archive, &mut Rounds::new(effort, base), until);
             }
+            (plan::Strategy::Runs, Some(_)) if self.reducer.engine.sim.model().workload().paced() => {
+                pursue(archive, &mut RandomRuns::default(), until);
+            }
+            (plan::Strategy::Runs, Some(_)) => {}
             (plan::Strategy::Restarts, Some(_)) if self.reducer.engine.problem.criteria.when_stable => {}
             (plan::Strategy::Restarts, Some(base)) => {
                 let until = self.unspent(base);

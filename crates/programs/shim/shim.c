@@ -81,8 +81,9 @@
 #define READING 1000ull
 /* Empty polls in a row after which a program that polls counts as waiting. Event loops poll once for each round of what goes on at once. */
 #define EMPTY 64
-/* The same, where the last such round had nothing in it but polls: the program is at rest, and only the time has changed. */
-#define STILL 8
+/* The same, where the last such round had nothing in it but polls: the program is at rest, and only the time has changed. Who polls more often in one
+ * round of its loop comes to the rest of it a little later. */
+#define STILL 2
 /* Questions about the time without a wait after which the clock goes on with each: a program may wait by asking. */
 #define ASKED 100000
 /* The same where each question is a trap. */

@@ -6,6 +6,7 @@ pub mod exhaustive;
 pub mod kinds;
 pub mod late;
 pub mod local_search;
+pub mod random_runs;
 pub mod random_walk;
 pub mod recorded;
 pub mod restarts;

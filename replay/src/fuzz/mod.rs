@@ -7,6 +7,7 @@
 mod candidates;
 mod choice;
 mod logger;
+mod order;
 mod program;
 mod run;
 mod strategy;
@@ -18,6 +19,7 @@ use std::sync::mpsc;
 use demi_schemas::{EventRecord, Scenario, Schedule};
 
 pub use self::choice::{Choice, apply};
+pub use self::order::RandomOrder;
 pub use self::program::Program;
 pub use self::run::settings;
 
