@@ -70,9 +70,9 @@ const fn turn(name: &'static str, strategy: Strategy, when: When, until: f64, pr
 pub const PLAN: [Turn; 16] = [
     turn("small sets", Strategy::Small(&QUICK_WIDTHS), When::Always, 0.5, true),
     turn("recorded", Strategy::Recorded { from: 0, to: 2, part: 0.15 }, When::Always, 1.0, true),
+    turn("random runs", Strategy::Runs, When::Unproven, 0.8, false),
     turn("trails", Strategy::Kinds(&TRAILS), When::Unproven, 0.5, false),
     turn("recorded", Strategy::Recorded { from: 2, to: POLICIES, part: 0.25 }, When::Unproven, 1.0, true),
-    turn("random runs", Strategy::Runs, When::Unproven, 0.6, false),
     turn("starts at any time", Strategy::Late, When::Proven, 1.0, true),
     turn("beams elsewhere", Strategy::Beam(ELSEWHERE), When::Proven, 1.0, false),
     turn("narrow beams", Strategy::Beam(NARROW), When::Unproven, 1.0, false),
