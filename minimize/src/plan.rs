@@ -122,7 +122,9 @@ pub const RUN_JOBS: usize = 4;
 pub const RUN_BATCHES: usize = 8;
 /// Part of what is left for one batch of them.
 pub const RUN_PART: f64 = 0.3;
-/// The part of that in which a run that violates is looked for; the rest is for what local passes make of it.
+/// Part of what is left that they may use after their last gain.
+pub const RUN_IDLE: f64 = 0.5;
+/// The part of a batch's time in which a run that violates is looked for; the rest is for what local passes make of it.
 pub const RUN_SEARCHED: f64 = 0.6;
 
 /// Part of the budget that restarts leave for the checks of the result, and for a proof.

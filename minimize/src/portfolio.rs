@@ -18,7 +18,7 @@ use crate::oracle::matcher::Policy;
 use crate::oracle::witness::Shared;
 use crate::plan::{
     self, CHECKS, CONTENTS, ELSEWHERE, FOR_CONTENTS, IDLE_PART, KEPT, LATER, PLAN, POLISH, POLISH_PART,
-    SEARCHED, SHORT, Turn, When,
+    RUN_IDLE, SEARCHED, SHORT, Turn, When,
 };
 use crate::problem::Problem;
 use crate::problem::budget::Budget;
@@ -222,7 +222,7 @@ impl<'r, 'a, M: Model> Portfolio<'r, 'a, M> {
                 pursue(archive, &mut Rounds::new(effort, base), until);
             }
             (plan::Strategy::Runs, Some(_)) if self.reducer.engine.sim.model().workload().paced() => {
-                pursue(archive, &mut RandomRuns::default(), until);
+                pursue(archive, &mut RandomRuns::default(), (turn.until, RUN_IDLE));
             }
             (plan::Strategy::Runs, Some(_)) => {}
             (plan::Strategy::Restarts, Some(_)) if self.reducer.engine.problem.criteria.when_stable => {}
