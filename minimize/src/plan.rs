@@ -119,7 +119,7 @@ pub const FINDS: usize = 12;
 /// Random runs of one batch that are reduced.
 pub const RUN_JOBS: usize = 4;
 /// Batches of them, at most.
-pub const RUN_BATCHES: usize = 8;
+pub const RUN_BATCHES: usize = 64;
 /// Part of what is left for one batch of them.
 pub const RUN_PART: f64 = 0.3;
 /// Part of what is left that they may use after their last gain.

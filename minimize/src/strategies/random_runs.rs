@@ -10,6 +10,7 @@ use demi_replay::script::Act;
 use demi_replay::{Model, World};
 use demi_schemas::summary::PhaseSummary;
 use rand::seq::SliceRandom;
+use rand::seq::index::sample;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use xxhash_rust::xxh3::xxh3_128;
@@ -106,6 +107,13 @@ fn run<M: Model>(
     for act in &starts {
         engine.follow(&mut world, act);
         done.push(*act);
+    }
+    // Few events leave more room for what is between them.
+    if others.len() > 1 && rng.random() {
+        let count = rng.random_range(1..others.len());
+        let mut some = sample(rng, others.len(), count).into_vec();
+        some.sort_unstable();
+        others = some.into_iter().map(|at| others[at]).collect();
     }
     if rng.random() {
         others.shuffle(rng);
