@@ -63,9 +63,11 @@ fn runs<M: Model>(site: &Site<'_, M>, base: &Solution, seed: u64, share: Budget)
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let began = Instant::now();
     let limits = engine.meter.narrow(RUN_SEARCHED);
+    let starts = base.acts.iter().filter(|act| matches!(act, Act::Start(_))).count();
+    let most = (2 * base.size.deliveries + 20, base.size.externals.saturating_sub(starts));
     let (mut found, mut number) = (None, 0);
     while found.is_none() && engine.meter.ended().is_none() {
-        found = run(&mut engine, &pool, 2 * base.size.deliveries + 20, number, &mut rng);
+        found = run(&mut engine, &pool, most, number, &mut rng);
         number += 1;
     }
     engine.meter.widen(limits);
@@ -94,7 +96,7 @@ fn runs<M: Model>(site: &Site<'_, M>, base: &Solution, seed: u64, share: Budget)
 fn run<M: Model>(
     engine: &mut Engine<M>,
     pool: &[Act],
-    deliveries: usize,
+    (deliveries, externals): (usize, usize),
     number: u64,
     rng: &mut ChaCha8Rng,
 ) -> Option<Shared<M>> {
@@ -108,13 +110,11 @@ fn run<M: Model>(
         engine.follow(&mut world, act);
         done.push(*act);
     }
-    // Few events leave more room for what is between them.
-    if others.len() > 1 && rng.random() {
-        let count = rng.random_range(1..others.len());
-        let mut some = sample(rng, others.len(), count).into_vec();
-        some.sort_unstable();
-        others = some.into_iter().map(|at| others[at]).collect();
-    }
+    // No more than the result has: what needs fewer is shorter as a rule.
+    let count = rng.random_range(1..=externals.max(1)).min(others.len());
+    let mut some = sample(rng, others.len(), count).into_vec();
+    some.sort_unstable();
+    others = some.into_iter().map(|at| others[at]).collect();
     if rng.random() {
         others.shuffle(rng);
     }
