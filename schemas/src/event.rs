@@ -350,6 +350,10 @@ pub struct ViolationFields {
     /// The actors whose state breaks the invariant.
     #[serde(default)]
     pub affected: Vec<String>,
+    /// The events at which the execution ends that broke it, by their names. An affected actor without one ends at the record, where the record is its
+    /// own, and else at its last event.
+    #[serde(default)]
+    pub told_at: Vec<String>,
 }
 
 mod read;

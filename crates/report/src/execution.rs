@@ -72,20 +72,47 @@ pub(crate) fn columns(name: &str, trace: &Trace) -> TraceData {
     for (&e, content) in trace.events.iter().zip(&trace.contents) {
         filling.push(s, e, content);
     }
-    // Without a record of the violation, what it is about stands for it.
-    let mut violations: Vec<u32> =
-        trace.events.iter().copied().filter(|&e| s.kind[e as usize] == Kind::Violation).collect();
-    if violations.is_empty() {
-        let about = trace.events.iter().zip(&trace.contents);
-        violations.extend(about.filter(|(_, c)| c.reason.as_deref() == Some("affected")).map(|(e, _)| *e));
+    let mut seen = SeenViolations::default();
+    for (&e, content) in trace.events.iter().zip(&trace.contents) {
+        seen.note(e, s.kind[e as usize], content.reason.as_deref());
     }
     TraceData {
         name: name.to_owned(),
         actors: s.actors.clone(),
         events: s.len() as u64,
         columns: filling.finish(s),
-        violations,
+        violations: seen.chosen(),
         ..TraceData::default()
+    }
+}
+
+/// Where a violation is seen: at the records that the execution was built for; without them at what it is about, and without that at any record.
+#[derive(Default)]
+pub(crate) struct SeenViolations {
+    wanted: Vec<u32>,
+    affected: Vec<u32>,
+    any: Vec<u32>,
+}
+
+impl SeenViolations {
+    /// Takes note of an event, and why it was kept.
+    pub(crate) fn note(&mut self, event: u32, kind: Kind, reason: Option<&str>) {
+        match reason {
+            Some("violation") => self.wanted.push(event),
+            Some("affected") => self.affected.push(event),
+            _ => {}
+        }
+        if kind == Kind::Violation {
+            self.any.push(event);
+        }
+    }
+
+    /// The events, in order.
+    pub(crate) fn chosen(self) -> Vec<u32> {
+        let all = [self.wanted, self.affected, self.any];
+        let mut chosen = all.into_iter().find(|some| !some.is_empty()).unwrap_or_default();
+        chosen.sort_unstable();
+        chosen
     }
 }
 

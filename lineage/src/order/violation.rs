@@ -1,5 +1,6 @@
 //! Which actors, and up to which of their events, the violation is about.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::str::FromStr;
 
@@ -58,6 +59,8 @@ pub(crate) struct Target {
     fingerprints: Vec<String>,
     /// The records that say so.
     records: Vec<u32>,
+    /// By affected actor, the last of its events that counts, where a record says it.
+    ends: BTreeMap<String, u32>,
     /// What is odd.
     warnings: Vec<String>,
 }
@@ -89,6 +92,54 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Takes in at which events a record says that its execution ends.
+    fn ends_of(&mut self, events: &Events, record: u32, fields: &ViolationFields) {
+        let mut told: BTreeMap<String, u32> = BTreeMap::new();
+        for name in &fields.told_at {
+            match find_event(events, name) {
+                Ok(event) => {
+                    let end = told.entry(events.name(event).actor).or_insert(event);
+                    *end = event.max(*end);
+                }
+                Err(_) => self.warnings.push(format!(
+                    "the violation was told at '{name}', which is in no log: the execution ends at the last event of the actor"
+                )),
+            }
+        }
+        let own = events.name(record).actor;
+        for name in &fields.affected {
+            let end = told.get(name).copied().or_else(|| (*name == own).then_some(record));
+            // Of several records the last end counts.
+            let known = self.ends.entry(name.clone()).or_insert(0);
+            *known = end.unwrap_or(u32::MAX).max(*known);
+        }
+        let further = told.into_iter().filter(|(name, _)| !fields.affected.contains(name));
+        for (name, end) in further {
+            self.affected.push(name.clone());
+            let known = self.ends.entry(name).or_insert(0);
+            *known = end.max(*known);
+        }
+    }
+}
+
+/// Gives events that were named the fingerprints of the record that was told at the same events.
+fn name_it(events: &Events, target: &mut Target) {
+    let named: BTreeSet<u32> = target.events.iter().copied().collect();
+    let records = events.violations.iter().filter_map(|(_, fields)| fields.as_deref());
+    for fields in records.filter_map(|text| serde_json::from_str::<ViolationFields>(text).ok()) {
+        let told: BTreeSet<u32> =
+            fields.told_at.iter().filter_map(|name| find_event(events, name).ok()).collect();
+        if told == named {
+            for fingerprint in fields.fingerprints {
+                if !target.fingerprints.contains(&fingerprint) {
+                    target.fingerprints.push(fingerprint);
+                }
+            }
+        }
+    }
+}
+
 /// Finds the actors and events that `spec` names.
 pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, ViolationError> {
     let mut target = Target::default();
@@ -116,6 +167,7 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
                 }
             }
             target.events.sort_unstable();
+            name_it(events, &mut target);
         }
         ViolationSpec::Actors(names) => {
             if names.is_empty() {
@@ -130,11 +182,14 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
         }
     }
     if target.events.is_empty() {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         target.affected.retain(|name| seen.insert(name.clone()));
         for name in &target.affected {
             match events.find_actor(name) {
-                Some(actor) => target.events.push(events.of_actor(actor).end - 1),
+                Some(actor) => {
+                    let last = events.of_actor(actor).end - 1;
+                    target.events.push(target.ends.get(name).map_or(last, |end| *end.min(&last)));
+                }
                 // A monitor may name whom it could not hear from: that log is missing, like others may be.
                 None if !target.records.is_empty() => target.warnings.push(format!(
                     "the violation names '{name}', of which there is no log: its past is not looked for"
@@ -162,7 +217,8 @@ fn read_records(events: &Events, only: Option<u32>, target: &mut Target) -> Resu
             None => ViolationFields::default(),
         };
         target.records.push(*event);
-        target.affected.extend(fields.affected);
+        target.affected.extend(fields.affected.iter().cloned());
+        target.ends_of(events, *event, &fields);
         for fingerprint in fields.fingerprints {
             if !target.fingerprints.contains(&fingerprint) {
                 target.fingerprints.push(fingerprint);

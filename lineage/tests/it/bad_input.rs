@@ -72,6 +72,40 @@ fn a_violation_may_name_an_actor_without_a_log() {
 }
 
 #[test]
+fn a_violation_ends_where_its_record_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = |actor: &str, seq: u64| {
+        format!(
+            "{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"receive\",\"from\":\"x\",\"external\":true}}\n"
+        )
+    };
+    let of = |actor: &str, seq: u64, fields: &str| {
+        format!("{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"violation\",\"fields\":{fields}}}\n")
+    };
+    let logs = |record: String| {
+        let others = (1..=5).flat_map(|seq| [local("a", seq), local("b", seq)]);
+        others.chain([local("a", 7), local("a", 8), record]).collect::<String>()
+    };
+    // Of its own actor the record is the end, of others the last event.
+    let own = logs(of("a", 6, r#"{"affected":["a"],"fingerprints":["F"]}"#));
+    assert_eq!(try_build(dir.path(), &own, None).unwrap().kept, 6);
+    assert_eq!(try_build(dir.path(), &own, Some("record:a/6")).unwrap().kept, 6);
+    let other = logs(of("_monitor", 1, r#"{"affected":["a"],"fingerprints":["F"]}"#));
+    assert_eq!(try_build(dir.path(), &other, None).unwrap().kept, 8);
+    // Who was told at an event ends there, the named and the others.
+    let told = logs(of("_monitor", 1, r#"{"affected":["a"],"told_at":["a/2","b/3"],"fingerprints":["F"]}"#));
+    let summary = try_build(dir.path(), &told, None).unwrap();
+    assert_eq!((summary.kept, summary.affected), (6, vec!["a".to_owned(), "b".to_owned()]));
+    let named = try_build(dir.path(), &told, Some("event:b/3,a/2")).unwrap();
+    assert_eq!((named.kept, named.violation), (5, vec!["F".to_owned()]));
+    assert!(try_build(dir.path(), &told, Some("event:a/2")).unwrap().violation.is_empty());
+    let unknown = logs(of("_monitor", 1, r#"{"affected":["a"],"told_at":["c/9"]}"#));
+    let summary = try_build(dir.path(), &unknown, None).unwrap();
+    assert!(summary.warnings.iter().any(|w| w.contains("told at 'c/9', which is in no log")));
+    assert_eq!(summary.kept, 8);
+}
+
+#[test]
 fn wrong_violations_list_what_there_is() {
     let dir = tempfile::tempdir().unwrap();
     let error = |violation: &str| try_build(dir.path(), TINY, Some(violation)).unwrap_err();

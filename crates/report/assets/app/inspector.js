@@ -236,8 +236,10 @@ export class Inspector {
    * @param {Event} event
    */
   raw(trace, event) {
+    // What a monitor found stands in no file.
+    const found = trace.actors[event.actor] === "_monitor";
     const line = lineOf(event);
-    const where = event.source === null ? null : el("p", { class: "sub" }, `log line: ${event.source}${!event.offset.startsWith("-") ? `, byte ${number(event.offset)}` : ""}`, line && el("code", { class: "command" }, line));
+    const where = event.source === null || found ? null : el("p", { class: "sub" }, `log line: ${event.source}${!event.offset.startsWith("-") ? `, byte ${number(event.offset)}` : ""}`, line && el("code", { class: "command" }, line));
     return [el("details", { class: "record" }, el("summary", {}, "Record"), el("pre", {}, recordOf(trace.actors[event.actor], event))), where];
   }
 

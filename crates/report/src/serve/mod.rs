@@ -19,7 +19,7 @@ use demi_schemas::{InvariantsFile, Kind, Scenario};
 use crate::completeness::completeness;
 use crate::data::{Page, TraceData};
 use crate::error::ReportError;
-use crate::execution::states;
+use crate::execution::{SeenViolations, states};
 use crate::input::{Input, describe};
 use crate::invariants::invariants;
 use crate::page::html;
@@ -73,15 +73,13 @@ impl Served {
         let summary = load_summary(&exec)?;
         let query = Query::open(&exec, false)?;
         let (skeleton, ranks) = export::ordered(&query)?;
-        let mut affected = Vec::new();
+        let mut seen = SeenViolations::default();
         let mut logged: Vec<(u32, Box<str>)> = Vec::new();
         export::contents(
             &exec,
             |_| true,
             |e, content| -> Result<(), ReportError> {
-                if content.reason.as_deref() == Some("affected") {
-                    affected.push(e);
-                }
+                seen.note(e, skeleton.kind[e as usize], content.reason.as_deref());
                 if let Some(state) = content.state.as_deref().filter(|_| scenario.is_none()) {
                     logged.push((e, state.into()));
                 }
@@ -94,14 +92,12 @@ impl Served {
         page.served = true;
         page.completeness = completeness(&query.runs()?);
         page.invariants = file.map_or(Ok(Vec::new()), |file| invariants(&exec, file, &skeleton))?;
-        let violation = |e: &u32| skeleton.kind[*e as usize] == Kind::Violation;
-        let violations: Vec<u32> = (0..skeleton.len() as u32).filter(violation).collect();
         let mut trace = TraceData {
             name: "recorded".to_owned(),
             actors: skeleton.actors.clone(),
             events: skeleton.len() as u64,
             steps: skeleton.kind.iter().filter(|kind| is_step(**kind)).count() as u64,
-            violations: if violations.is_empty() { affected } else { violations },
+            violations: seen.chosen(),
             ..TraceData::default()
         };
         let changes = match scenario {
