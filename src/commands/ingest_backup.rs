@@ -46,6 +46,9 @@ pub struct RestoreArgs {
     /// The spool of a daemon that wrote into the store and will do so again. No daemon may be using it. May be given several times.
     #[arg(long, value_name = "DIR")]
     spool: Vec<PathBuf>,
+    /// Give up the store that a daemon made in the place of this one while it was gone, and to which the frames of the spools went since.
+    #[arg(long, requires = "spool")]
+    instead: bool,
     /// Print the outcome as JSON.
     #[arg(long)]
     json: bool,
@@ -104,6 +107,11 @@ pub fn restore(args: &RestoreArgs, ui: &Ui) -> Outcome {
     let mut spools = Vec::new();
     for spool in &args.spool {
         spools.push((spool.clone(), Idle::take(spool)?));
+    }
+    // Before anything is copied: a store that is there is in the way of the next try.
+    if !args.instead && !spools.is_empty() {
+        let store = Store::open(args.backup.as_deref().unwrap_or(&args.store))?;
+        spools.iter().try_for_each(|(_, spool)| spool.fits(&store))?;
     }
     let copied = match &args.backup {
         Some(backup) => {

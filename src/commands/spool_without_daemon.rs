@@ -47,6 +47,11 @@ impl Idle {
         match *self {}
     }
 
+    /// Whether its frames went to this store.
+    pub fn fits(&self, _: &Store) -> Result<(), Box<dyn Error>> {
+        match *self {}
+    }
+
     /// Tells it that the store is an earlier one.
     pub fn restored(&self, _: &Store, _: Option<&[u8]>) -> Result<Restored, Box<dyn Error>> {
         match *self {}

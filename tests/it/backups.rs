@@ -201,3 +201,59 @@ fn a_daemon_goes_on_with_a_store_that_was_restored() {
     assert_eq!(now.lines().filter(|line| !line.contains("cid")).count(), 240);
     assert!(now.starts_with(&whole), "all that was there, once");
 }
+
+#[test]
+fn a_store_that_the_daemon_made_meanwhile_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let d = folder.path().display().to_string();
+    let at = |name: &str| format!("{d}/{name}");
+    fs::create_dir(at("logs")).unwrap();
+    let config = format!(
+        "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+         [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.jsonl\"]\npoll_millis = 20\nscan_millis = 50\n"
+    );
+    let append = |text: &str| {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(at("logs/1.jsonl")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    let mut daemon = Daemon::with_config(folder.path(), &config);
+    append(&lines("ada", 1..=40));
+    daemon.start();
+    daemon.wait_for(40);
+    demi(&[
+        "ingest",
+        "backup",
+        "--store",
+        &at("store"),
+        "--spool",
+        &at("spool"),
+        "--out",
+        &at("backup"),
+        "--json",
+    ]);
+    append(&lines("bob", 1..=30));
+    daemon.wait_for(70);
+    daemon.stop();
+    let whole = events(&at("store"));
+    fs::remove_dir_all(at("store")).unwrap();
+    // A supervisor starts it again.
+    daemon.start();
+    append(&lines("bob", 31..=35));
+    daemon.wait_for(5);
+    daemon.stop();
+    fs::remove_dir_all(at("store")).unwrap();
+    let (backup, store, spool) = (at("backup"), at("store"), at("spool"));
+    let restore = ["ingest", "restore", &backup, "--store", &store, "--spool", &spool];
+    let (code, _, error) = output(&restore);
+    assert!(code == 2 && error.contains("--instead"), "{error}");
+    assert!(!Path::new(&store).exists(), "nothing was copied");
+    let told = demi(&[&restore[..], &["--instead", "--json"]].concat());
+    assert_eq!(told["spools"].as_array().unwrap().len(), 1, "{told}");
+    daemon.start();
+    append(&lines("cid", 1..=1));
+    daemon.wait_for(76);
+    daemon.stop();
+    let now = events(&store);
+    assert_eq!(now.lines().count(), whole.lines().count() + 6);
+    assert!(whole.lines().all(|line| now.contains(line)), "all that was there, once");
+}

@@ -21,6 +21,8 @@ const MOST_STARTS: usize = 100;
 pub struct Finding {
     /// Whether it must be mended; others are worth knowing.
     pub wrong: bool,
+    /// Whether a handler raises: that is a violation, and no breach of the protocol.
+    pub raises: bool,
     /// What it is.
     pub what: String,
     /// The request that showed it; empty where none did.
@@ -44,8 +46,13 @@ impl Trial {
     fn note(&mut self, wrong: bool, what: String, request: &str) {
         // What is told of one request need not be told of the next.
         if !self.findings.iter().any(|known| known.wrong == wrong && known.what == what) {
-            self.findings.push(Finding { wrong, what, request: cut(request) });
+            self.findings.push(Finding { wrong, raises: false, what, request: cut(request) });
         }
+    }
+
+    fn raised(&mut self, what: String, request: &str) {
+        self.note(true, what.clone(), request);
+        self.findings.iter_mut().filter(|known| known.what == what).for_each(|known| known.raises = true);
     }
 
     fn failed(&mut self, error: &ChildError) {
@@ -60,6 +67,12 @@ impl Trial {
     #[must_use]
     pub fn wrong(&self) -> bool {
         self.findings.iter().any(|finding| finding.wrong)
+    }
+
+    /// Whether something is against the protocol.
+    #[must_use]
+    pub fn breaks_the_protocol(&self) -> bool {
+        self.findings.iter().any(|finding| finding.wrong && !finding.raises)
     }
 }
 
@@ -232,11 +245,7 @@ impl Walk {
         let told: Reacted = read(answer, question)?;
         let at = self.place(actor).unwrap_or(0);
         if let Some(raised) = &told.raised {
-            trial.note(
-                true,
-                format!("a handler of {actor} raises {}", raised.words()),
-                &question.to_string(),
-            );
+            trial.raised(format!("a handler of {actor} raises {}", raised.words()), &question.to_string());
             self.lives[at] = Life::Failed;
             self.pending.retain(|sent| sent.to != actor);
             return Ok(());

@@ -102,10 +102,15 @@ fn text(trial: &Trial) -> String {
             text.push_str(&format!("  request: {}\n", finding.request));
         }
     }
-    text.push_str(if trial.wrong() {
-        "\nthe model does not keep to docs/model-protocol.md"
-    } else {
-        "\nthe model keeps to the protocol: it gave the same answers twice, in another order and after a restart"
+    text.push_str(match (trial.breaks_the_protocol(), trial.wrong()) {
+        (true, _) if trial.actors.is_empty() => "\nthe model did not come to answer",
+        (true, _) => "\nthe model does not keep to docs/model-protocol.md",
+        (false, true) => {
+            "\nthe model keeps to the protocol, but a handler raises: wherever that happens it is a violation"
+        }
+        (false, false) => {
+            "\nthe model keeps to the protocol: it gave the same answers twice, in another order and after a restart"
+        }
     });
     text
 }

@@ -90,6 +90,15 @@ impl Source {
             Source::Bundle { .. } => "bundle",
         }
     }
+
+    /// The name of the record, where one it was.
+    #[must_use]
+    pub fn record(&self) -> Option<&str> {
+        match self {
+            Source::Record { event } => Some(event),
+            _ => None,
+        }
+    }
 }
 
 /// What an execution is built from.
@@ -132,6 +141,9 @@ pub struct Opened {
     /// A sentence of whoever opened it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
+    /// What the record of the violation says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub logged: String,
     /// Fingerprints of the violation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fingerprints: Vec<String>,
@@ -172,6 +184,7 @@ impl Opened {
             invariant: String::new(),
             holds: String::new(),
             title: String::new(),
+            logged: String::new(),
             fingerprints: Vec::new(),
             affected: Vec::new(),
             at: Vec::new(),
@@ -191,7 +204,7 @@ impl Opened {
         for text in [&mut self.system, &mut self.invariant] {
             short(text, NAME);
         }
-        for text in [&mut self.holds, &mut self.title] {
+        for text in [&mut self.holds, &mut self.title, &mut self.logged] {
             short(text, LINE);
         }
         for text in [&mut self.time, &mut self.severity, &mut self.version, &mut self.model] {

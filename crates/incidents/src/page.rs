@@ -273,6 +273,8 @@ pub fn incident(incident: &Incident, story: &[String], beat: Option<&Beat>) -> S
         html.raw("</dd>");
     }
     html.pair("Invariant", incident.invariant()).pair("Must hold", &opened.holds);
+    html.pair("Violation", &opened.fingerprints.join(", ")).pair("The log says", &opened.logged);
+    html.pair("Record", opened.source.record().unwrap_or_default());
     html.pair("System", &opened.system).pair("Version", opened.version.as_deref().unwrap_or_default());
     html.pair("Happened", opened.time.as_deref().unwrap_or_default()).pair("Opened", incident.opened_at());
     html.pair("Opened by", opened.source.word()).pair("Ends at", &opened.at.join(", "));

@@ -30,6 +30,8 @@ pub struct Record {
     pub attrs: Option<String>,
     /// Its type.
     pub type_: Option<String>,
+    /// What it says, as text.
+    pub payload: Option<String>,
 }
 
 /// What of the fields of a record is read. Fields of other types count as absent: the record is an incident all the same.
@@ -71,6 +73,7 @@ impl Record {
         opened.fingerprints = fields.fingerprints;
         opened.affected = fields.affected;
         opened.at = fields.told_at;
+        opened.logged = self.payload.clone().unwrap_or_default();
         opened.time.clone_from(&self.time);
         opened.severity = fields.severity;
         opened.version = fields.version.or_else(|| self.version());

@@ -130,16 +130,22 @@ impl Incoming {
         Ok(self.file.write_all(piece)?)
     }
 
-    /// Keeps the log, if it unpacks to at most `most` bytes: its name below `uploads`, and the digest of its bytes.
+    /// Keeps the log, if it unpacks to at most `most` bytes and `judge` finds events in the file: its name below `uploads`, and the digest of its bytes.
     ///
     /// # Errors
-    /// When it is too large, is no log, or cannot be kept.
-    pub fn keep(self, most: u64) -> Result<(String, String), NotTaken> {
+    /// When it is too large, is no log, which `judge` says with a reason, or cannot be kept.
+    pub fn keep(
+        self,
+        most: u64,
+        judge: impl FnOnce(&Path) -> Result<(), String>,
+    ) -> Result<(String, String), NotTaken> {
         if self.bytes == 0 {
             return Err(NotTaken::NoLog("it is empty".to_owned()));
         }
         drop(self.file);
-        check_unpacked(&self.stage.path().join(LOG), most)?;
+        let path = self.stage.path().join(LOG);
+        check_unpacked(&path, most)?;
+        judge(&path).map_err(NotTaken::NoLog)?;
         let digest = self.hasher.finalize().to_hex().to_string();
         let name = hex_of(&[LOG, &digest]);
         publish(self.stage, &self.place, &name)?;
@@ -341,16 +347,18 @@ mod tests {
         let most = 1 << 20;
         let mut incoming = Incoming::begin(&place, 64 << 20).unwrap();
         bomb.chunks(65536).for_each(|piece| incoming.take(piece).unwrap());
-        assert!(matches!(incoming.keep(most), Err(NotTaken::UnpacksTooLarge(bytes)) if bytes == most));
+        assert!(
+            matches!(incoming.keep(most, |_| Ok(())), Err(NotTaken::UnpacksTooLarge(bytes)) if bytes == most)
+        );
         let mut incoming = Incoming::begin(&place, 1000).unwrap();
         assert!(matches!(incoming.take(&bomb), Err(NotTaken::TooLarge(1000))));
         drop(incoming);
-        assert!(matches!(Incoming::begin(&place, 9).unwrap().keep(9), Err(NotTaken::NoLog(_))));
+        assert!(matches!(Incoming::begin(&place, 9).unwrap().keep(9, |_| Ok(())), Err(NotTaken::NoLog(_))));
         // What is damaged or packed otherwise is no log.
         for bytes in [&b"BZh9 and so on"[..], &bomb[..100]] {
             let mut incoming = Incoming::begin(&place, 1000).unwrap();
             incoming.take(bytes).unwrap();
-            assert!(matches!(incoming.keep(1 << 30), Err(NotTaken::NoLog(_))));
+            assert!(matches!(incoming.keep(1 << 30, |_| Ok(())), Err(NotTaken::NoLog(_))));
         }
         assert_eq!(fs::read_dir(place.uploads()).unwrap().count(), 0, "nothing is left behind");
         // A folder counts as a whole.
@@ -370,7 +378,7 @@ mod tests {
         let keep = |pieces: &[&[u8]]| {
             let mut incoming = Incoming::begin(&place, 100).unwrap();
             pieces.iter().for_each(|piece| incoming.take(piece).unwrap());
-            incoming.keep(100).unwrap()
+            incoming.keep(100, |_| Ok(())).unwrap()
         };
         let (name, digest) = keep(&[b"{}\n", b"{}\n"]);
         assert_eq!(keep(&[b"{}\n{}\n"]), (name.clone(), digest.clone()));

@@ -51,6 +51,12 @@ pub struct Full {
     pub title: String,
     /// The invariant as a condition.
     pub holds: String,
+    /// The name of the record of the violation, where one opened it.
+    pub record: Option<String>,
+    /// What that says.
+    pub logged: String,
+    /// Fingerprints of the violation.
+    pub fingerprints: Vec<String>,
     /// The actors whose states break it.
     pub affected: Vec<String>,
     /// The events at which the execution ends.
@@ -370,6 +376,9 @@ pub fn full(state: &State, incident: &Incident, story: Vec<String>) -> Full {
         short: short(incident),
         title: opened.title.clone(),
         holds: opened.holds.clone(),
+        record: opened.source.record().map(str::to_owned),
+        logged: opened.logged.clone(),
+        fingerprints: opened.fingerprints.clone(),
         affected: opened.affected.clone(),
         at: opened.at.clone(),
         time: opened.time.clone(),

@@ -80,5 +80,6 @@ fn record(row: ViolationRow) -> Record {
         time: row.time,
         attrs: row.attrs,
         type_: row.type_,
+        payload: row.payload,
     }
 }

@@ -49,8 +49,23 @@ impl Idle {
         self.opened().map(|(spool, _)| spool.id())
     }
 
+    /// Whether its frames went to this store, or one of which this is a copy.
+    ///
+    /// # Errors
+    /// When they went to another one, or spool or store cannot be read.
+    pub fn fits(&self, store: &Store) -> Result<(), ServeError> {
+        let failed = |source| ServeError::Spool { dir: self.dir().to_owned(), source };
+        let saved = Positions::read(self.disk()).map_err(failed)?;
+        let own = store.identity()?;
+        match saved.other_store(&own).map(str::to_owned) {
+            Some(other) => Err(ServeError::OtherStore { dir: self.dir().to_owned(), other, own }),
+            None => Ok(()),
+        }
+    }
+
     /// Tells the spool that the store is an earlier one: what is left of its frames is taken again, and where some are gone, files are read again
-    /// from where they stood at the backup, or from their beginning. What is in the store already is not added twice.
+    /// from where they stood at the backup, or from their beginning. What is in the store already is not added twice. Whether its frames went to this
+    /// store says [`Idle::fits`]; a store to which they went instead is given up.
     ///
     /// # Errors
     /// When spool, store or the positions of the backup cannot be read, or nothing can be written.
@@ -59,14 +74,11 @@ impl Idle {
         let failed = |source| ServeError::Spool { dir: self.dir().to_owned(), source };
         let saved = Positions::read(self.disk()).map_err(failed)?;
         let own = store.identity()?;
-        if let Some(other) = saved.other_store(&own) {
-            let reason = format!("its frames go to another store ({other}), and this one is {own}");
-            return Err(failed(SpoolError::NoSpool { name: ".".into(), reason }));
-        }
         let committed = store.progress(&application(spool.id()))?.unwrap_or(0);
         let mut told = Restored { committed, was_committed: saved.committed, ..Restored::default() };
         told.again = spool.last_lsn().saturating_sub(committed.max(begins_after));
-        if saved.committed <= committed {
+        let other = saved.other_store(&own).is_some();
+        if saved.committed <= committed && !other {
             return Ok(told);
         }
         let mut positions = saved;

@@ -26,6 +26,8 @@ pub struct ViolationRow {
     pub seq: u64,
     /// Its type.
     pub type_: Option<String>,
+    /// What it says, as text.
+    pub payload: Option<String>,
     /// Its fields, as JSON.
     pub fields: Option<String>,
     /// When it happened, as the log says.
@@ -96,6 +98,7 @@ fn read(system: &str, files: &[SealedFile], rows: &mut Vec<ViolationRow>) -> Res
         ("fields", DataType::Utf8),
         ("time", DataType::Utf8),
         ("attrs", DataType::Utf8),
+        ("payload", DataType::Utf8),
     ];
     scan(files, &columns, |batch| {
         let text = |at: usize| batch.column(at).as_any().downcast_ref::<StringArray>();
@@ -120,6 +123,7 @@ fn read(system: &str, files: &[SealedFile], rows: &mut Vec<ViolationRow>) -> Res
                 fields: optional(5),
                 time: optional(6),
                 attrs: optional(7),
+                payload: optional(8),
             });
         }
         Ok(())

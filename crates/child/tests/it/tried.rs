@@ -135,4 +135,5 @@ fn what_a_handler_raises_is_told() {
     let Some(trial) = trial(body) else { return };
     let told = trial.findings.iter().find(|found| found.wrong).map(|found| &*found.what);
     assert_eq!(told, Some("a handler of a raises KeyError: 'b' (m.py:12)"), "{:?}", trial.findings);
+    assert!(trial.wrong() && !trial.breaks_the_protocol());
 }

@@ -88,7 +88,15 @@ impl<'a> Session<'a> {
             let store = dir.display().to_string();
             return Err(CommitError::OtherStore { store, committed: done, released: positions.committed });
         }
-        positions.goes_to(store.identity()?);
+        let own = store.identity()?;
+        if let Some(other) = positions.other_store(&own) {
+            tracing::warn!(
+                store = %dir.display(),
+                "the frames of the spool went to another store ({other}), which is not here: this is a new one. If that one was lost, stop the daemon and \
+                 restore it: `ingest restore --instead`"
+            );
+        }
+        positions.goes_to(own);
         let mut completeness = store.completeness_writer()?;
         // The completeness is committed before the events. If only it was, the one before counts.
         let mut ahead = completeness.progress(&name)?.unwrap_or(0) > done;

@@ -14,6 +14,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response, sse};
 use axum::routing::{self, get, post};
 use demi_common::stays_inside;
+use demi_formats::mapping::{Mapper, Mapping};
+use demi_formats::{Fate, Source as LogSource, Sources};
 use demi_incidents::bundle::{self, BundleError};
 use demi_incidents::event::{Event, Input, Opened, Source};
 use demi_incidents::forget;
@@ -1105,7 +1107,7 @@ async fn upload(State(web): State<Web>, raw: RawQuery, body: Body) -> Response {
     let Ok(_room) = web.uploads.clone().try_acquire_owned() else {
         return problem(StatusCode::TOO_MANY_REQUESTS, "other logs come in at the moment; try again later");
     };
-    let (name, digest) = match taken(&web, body).await {
+    let (name, digest) = match taken(&web, body, mapping.clone()).await {
         Ok(kept) => kept,
         Err(response) => return response,
     };
@@ -1129,7 +1131,7 @@ async fn upload(State(web): State<Web>, raw: RawQuery, body: Body) -> Response {
 }
 
 /// The log in a body, kept: its name and the digest of its bytes. It is written as it comes, so that it takes no memory.
-async fn taken(web: &Web, body: Body) -> Result<(String, String), Response> {
+async fn taken(web: &Web, body: Body, mapping: Option<String>) -> Result<(String, String), Response> {
     let Settings { upload_bytes, unpacked_bytes, .. } = web.shared.settings;
     let place = web.shared.place.clone();
     let begun = blocking(move || Incoming::begin(&place, upload_bytes)).await?;
@@ -1157,7 +1159,35 @@ async fn taken(web: &Web, body: Body) -> Result<(String, String), Response> {
         incoming = blocking(move || incoming.take(&piece).map(|()| incoming)).await?;
     }
     let _turn = web.unpacked.acquire().await;
-    blocking(move || incoming.keep(unpacked_bytes)).await
+    blocking(move || incoming.keep(unpacked_bytes, |path| holds_events(path, mapping.as_deref()))).await
+}
+
+/// Lines of a log among which there must be an event, if it has so many.
+const LOOKED_AT: usize = 100_000;
+
+/// Whether some line of a log is an event, by a mapping that comes with the program; says why not.
+fn holds_events(path: &std::path::Path, mapping: Option<&str>) -> Result<(), String> {
+    let mapping = Mapping::named(mapping.unwrap_or("native")).and_then(|mapping| Mapper::new(&mapping));
+    let mapper = mapping.map_err(|error| error.to_string())?;
+    let (mut found, mut lines, mut reason) = (false, 0, None);
+    let tried = mapper.try_on(Sources(vec![LogSource::file(path)]), |_, unit| {
+        match &unit.fate {
+            Fate::Row(events) => found |= !events.records.is_empty(),
+            Fate::Quarantined(why) => {
+                reason.get_or_insert_with(|| format!("line {}: {}", unit.line.number, why.reason()));
+            }
+            Fate::LeftOut(_) => {}
+        }
+        lines += 1;
+        !found && lines < LOOKED_AT
+    });
+    match (found, tried) {
+        (true, _) => Ok(()),
+        (false, Err(error)) => Err(error.to_string()),
+        (false, Ok(())) if lines == LOOKED_AT => Ok(()),
+        (false, Ok(())) => Err(reason
+            .map_or_else(|| "no line is an event".to_owned(), |why| format!("no line is an event: {why}"))),
+    }
 }
 
 /// Does what may wait for a disk.

@@ -22,6 +22,19 @@ pub enum ServeError {
         /// What is wrong.
         source: SpoolError,
     },
+    /// The frames of the spool go to another store than one that was restored.
+    #[error(
+        "spool {dir}: its frames go to another store ({other}), and the restored one is {own}; if the daemon made that other store while this one was gone, \
+         --instead gives it up for this one"
+    )]
+    OtherStore {
+        /// The folder of the spool.
+        dir: String,
+        /// The identity of the store that they go to.
+        other: String,
+        /// That of the restored one.
+        own: String,
+    },
     /// A folder cannot be made or used.
     #[error("cannot make the folder {}", .path.display())]
     Folder {
