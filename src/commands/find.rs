@@ -166,7 +166,10 @@ fn is_same(source: Option<&str>, file: &str) -> bool {
 
 /// Where a line begins, in the unpacked bytes of its file.
 fn offset_of(line: &LineOf) -> Result<u64, Box<dyn Error>> {
-    let (_, mut stream) = Source::file(&line.file).read()?;
+    let opened = Source::file(&line.file).read();
+    let (_, mut stream) = opened.map_err(|error| {
+        format!("{error}; a line is counted in its file, which must be there to be read, by a path from the current folder")
+    })?;
     let (mut offset, mut number, mut begun) = (0, 1, false);
     while number < line.line {
         let (used, ended) = {
@@ -229,7 +232,15 @@ pub fn build(
     demi_lineage::build(files, &order, &exec, say)?;
     let hits = find(&exec, &needle)?;
     let Some(first) = hits.first() else {
-        return Err("no event holds the text of the violation".into());
+        let ViolationSpec::Unknown(named) = &options.violation else {
+            return Err("no event is named".into());
+        };
+        let (_, what) = named.split_once(':').unwrap_or(("", named));
+        return Err(format!(
+            "no event holds the text of the violation, '{what}', a regular expression: `query EXEC find TEXT` looks for others in an execution \
+             that was built with `--violation none`"
+        )
+        .into());
     };
     let name = export::skeleton(&exec)?.id(first.rank).to_string();
     let options = BuildOptions { violation: ViolationSpec::Event(name.clone()), ..options.clone() };

@@ -72,6 +72,15 @@ pub fn validate(args: &ConfigArgs, ui: &Ui) -> Outcome {
     if !watched.is_empty() {
         ui.result(&format!("monitors: {}", watched.join(", ")));
     }
+    if config.incidents.is_some() {
+        let named = |names: Vec<&String>| match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        let (models, receivers) = (config.models.models.keys(), config.receivers.keys());
+        let (models, receivers) = (named(models.collect()), named(receivers.collect()));
+        ui.result(&format!("incidents: models: {models}; receivers: {receivers}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -48,6 +48,20 @@ pub enum Ended {
     Unwanted,
 }
 
+impl Ended {
+    /// The same in words.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Ended::Status(status) => format!("status {status}"),
+            Ended::Killed => "killed by a signal".to_owned(),
+            Ended::OutOfTime => "ended, for it took too long".to_owned(),
+            Ended::OutOfMemory => "ended, for it used too much memory".to_owned(),
+            Ended::Unwanted => "ended, for nobody wants it any more".to_owned(),
+        }
+    }
+}
+
 /// What came of a child.
 #[derive(Clone, Debug)]
 pub struct Ran {

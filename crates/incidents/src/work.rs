@@ -673,7 +673,8 @@ impl<O: Objects> Attempt<'_, O> {
         let path = self.log_file();
         let before = fs::read_to_string(&path).unwrap_or_default();
         let said = ran.said.trim_end();
-        let text = format!("{before}{what}: {:?} after {:.1} s\n{said}\n", ran.ended, ran.time.as_secs_f64());
+        let text =
+            format!("{before}{what}: {} after {:.1} s\n{said}\n", ran.ended.words(), ran.time.as_secs_f64());
         let _ = fs::write(&path, end_of(&text, 64 << 10));
     }
 

@@ -136,8 +136,12 @@ impl Config {
             overrides(incidents.listen.secrets(), "INCIDENTS", &env);
         }
         let models = optional("models", root.remove("models"))?.unwrap_or_default();
-        let mut receivers: BTreeMap<String, ReceiverConfig> =
+        let named: BTreeMap<String, Value> =
             optional("receivers", root.remove("receivers"))?.unwrap_or_default();
+        let mut receivers: BTreeMap<String, ReceiverConfig> = BTreeMap::new();
+        for (name, value) in named {
+            receivers.insert(name.clone(), table(&format!("receivers.{name}"), value)?);
+        }
         for (name, receiver) in &mut receivers {
             let secrets = env(&format!("DEMI_RECEIVER_{}_SECRETS", variable(name))).unwrap_or_default();
             receiver.secrets = secrets.split_whitespace().map(str::to_owned).collect();
