@@ -31,7 +31,7 @@ const PIECE: usize = 16;
 pub(crate) struct State {
     /// The configuration.
     words: Box<[u32]>,
-    deliveries: u64,
+    deliveries: u32,
     /// How many steps of the test driver's program are done.
     done: u32,
     /// How many messages from outside were sent.
@@ -43,8 +43,11 @@ pub(crate) struct State {
     /// Who took something last.
     last: Option<ActorId>,
     /// Set where the model's code panicked on the way, after which nothing comes: what that violates.
-    failed: Option<Arc<[Violation]>>,
+    failed: Option<Failed>,
 }
+
+/// What a panic violates; a single word, for there are millions of configurations.
+type Failed = Arc<Vec<Violation>>;
 
 /// Something that may happen.
 #[derive(Clone, Copy, Debug)]
@@ -108,10 +111,10 @@ impl<'a, M: Model> Packed<'a, M> {
             }))
         };
         let clients = scene.clients.iter().enumerate().map(client).collect();
-        let failed = first.world.panic().is_some().then(|| broken(space.sim(), &first.world).into());
+        let failed = first.world.panic().is_some().then(|| Arc::new(broken(space.sim(), &first.world)));
         let state = State {
             words: space.pack(&first.world, None).into(),
-            deliveries: first.world.deliveries(),
+            deliveries: first.world.deliveries().try_into().unwrap_or(u32::MAX),
             done: first.done as u32,
             sent: first.sent as u32,
             at: first.at as u32,
@@ -146,14 +149,14 @@ impl<'a, M: Model> Packed<'a, M> {
     }
 
     fn world(&self, state: &State) -> World<M> {
-        self.space.unpack(&state.words).after(state.deliveries)
+        self.space.unpack(&state.words).after(state.deliveries.into())
     }
 
     /// What a configuration breaks in which nothing has panicked.
-    fn broken(&self, words: &[u32], deliveries: u64) -> Vec<Violation> {
+    fn broken(&self, words: &[u32], deliveries: u32) -> Vec<Violation> {
         if self.space.sim().stuck_counts() {
             // What is pending decides too.
-            return broken(self.space.sim(), &self.space.unpack(words).after(deliveries));
+            return broken(self.space.sim(), &self.space.unpack(words).after(deliveries.into()));
         }
         let mut found = Vec::new();
         if let Err(message) = self.space.broken(words, &mut found) {
@@ -374,7 +377,7 @@ impl<'a, M: Model> Packed<'a, M> {
         index: usize,
         number: u32,
         after: &mut Vec<u32>,
-    ) -> (bool, Option<Arc<[Violation]>>) {
+    ) -> (bool, Option<Failed>) {
         match self.space.reaction(number) {
             Reaction::Plain { next, effects, visible } => {
                 self.space.delivered(before, index, (*next, effects), after);
@@ -382,7 +385,7 @@ impl<'a, M: Model> Packed<'a, M> {
             }
             Reaction::Panics { next, crash } => {
                 self.space.delivered(before, index, (*next, &[]), after);
-                (true, Some(crash.iter().cloned().collect()))
+                (true, Some(Arc::new(crash.iter().cloned().collect())))
             }
             Reaction::Refused | Reaction::Lives => unreachable!("these happen in a world"),
         }
@@ -427,8 +430,8 @@ impl<'a, M: Model> Packed<'a, M> {
 
     /// Takes in the world that a configuration became.
     fn take(&mut self, state: &mut State, world: &World<M>) {
-        state.deliveries = world.deliveries();
-        state.failed = world.panic().is_some().then(|| broken(self.space.sim(), world).into());
+        state.deliveries = world.deliveries().try_into().unwrap_or(u32::MAX);
+        state.failed = world.panic().is_some().then(|| Arc::new(broken(self.space.sim(), world)));
         state.words = self.space.pack(world, Some(&state.words)).into();
     }
 }

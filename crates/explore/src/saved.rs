@@ -149,7 +149,7 @@ impl Saved {
         let spent = |(cost, faults, steps)| Spent { cost, faults, steps };
         let key = |text: &str| u128::from_str_radix(text, 16).map_err(|e| format!("'{text}': {e}"));
         let stand = &mut self.stand;
-        let places = stand.ways.added().len();
+        let places = stand.ways.count();
         let place = |place: usize| match place <= places {
             true => Ok(place),
             false => Err(format!("there is no place {place}")),

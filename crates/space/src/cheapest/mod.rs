@@ -8,6 +8,7 @@
 //! configurations. So the number of threads changes nothing in what is found, counted or promised.
 
 mod met;
+mod pieces;
 mod ways;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use demi_replay::Violation;
 
 use self::met::Met;
+use self::pieces::Pieces;
 pub use self::ways::{Way, Ways};
 use crate::system::{After, Child, Spent, System, Unfit};
 
@@ -170,7 +172,7 @@ struct Node<S: System> {
     key: u128,
     weight: f64,
     /// What it violates; nothing where it does not, and an empty list where that is found out again.
-    violations: Option<Vec<Violation>>,
+    violations: Option<Box<[Violation]>>,
 }
 
 /// What is to be done with a configuration.
@@ -201,7 +203,7 @@ struct Search<'a, S: System> {
     system: &'a mut S,
     options: Options<'a, S::Choice>,
     ways: Ways<S::Choice>,
-    waiting: BTreeMap<Spent, Vec<Node<S>>>,
+    waiting: BTreeMap<Spent, Pieces<Node<S>>>,
     /// How many wait, and how many of them are kept.
     count: (u64, usize),
     met: Met,
@@ -209,6 +211,11 @@ struct Search<'a, S: System> {
     steps: u64,
     findings: Vec<Finding<S::Choice>>,
     part: f64,
+}
+
+/// What a configuration violates that waits; nothing where it does not.
+fn held(violations: Vec<Violation>) -> Option<Box<[Violation]>> {
+    Some(violations).filter(|found| !found.is_empty()).map(Vec::into_boxed_slice)
 }
 
 /// Searches all executions within the bounds. `tell` is asked now and then whether to go on.
@@ -242,7 +249,7 @@ impl<S: System> Search<'_, S> {
             Some(stand) => self.resume(stand)?,
             None => {
                 let state = self.system.first()?;
-                let violations = Some(self.system.violations(&state)).filter(|found| !found.is_empty());
+                let violations = held(self.system.violations(&state));
                 let key = self.system.key(&state, Spent::default());
                 let node = Node { state: Some(state), place: 0, key, weight: 1.0, violations };
                 self.wait(Spent::default(), node);
@@ -275,7 +282,9 @@ impl<S: System> Search<'_, S> {
     }
 
     fn wait(&mut self, spent: Spent, mut node: Node<S>) {
-        let ahead = node.violations.is_none() && self.met.is_ahead(node.key, spent);
+        // Where there is room, it is not worth while to ask whether it will be known when its turn comes.
+        let scarce = self.count.1 >= self.options.kept / 2;
+        let ahead = scarce && node.violations.is_none() && self.met.is_ahead(node.key, spent);
         if ahead || self.count.1 >= self.options.kept {
             node.state = None;
         }
@@ -365,7 +374,7 @@ impl<S: System> Search<'_, S> {
             match (turn, after) {
                 (Turn::Found, _) => {
                     self.part += node.weight;
-                    self.found(node.place, node.violations.unwrap_or_default(), spent)?;
+                    self.found(node.place, node.violations.unwrap_or_default().into_vec(), spent)?;
                     if !self.options.all {
                         return Ok(Some(Ended::Found));
                     }
@@ -414,7 +423,7 @@ impl<S: System> Search<'_, S> {
         let weight = node.weight / steps.max(1) as f64;
         for Child { state, choice, spent, key, violations } in children {
             let place = self.ways.add(Way { from: node.place, choice }).unwrap_or_default();
-            let violations = Some(violations).filter(|found| !found.is_empty());
+            let violations = held(violations);
             self.wait(spent, Node { state: Some(state), place, key, weight, violations });
         }
     }
@@ -543,7 +552,7 @@ impl<S: System> Search<'_, S> {
         }
         for waits in &stand.waiting {
             let Waiting { spent, place, key, weight, violates } = *waits;
-            let violations = violates.then(Vec::new);
+            let violations = violates.then(Box::default);
             self.wait(spent, Node { state: None, place, key, weight, violations });
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! How configurations are reached: a tree of choices.
 
+use super::pieces::Pieces;
+
 /// How a configuration is reached from another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way<C> {
@@ -11,11 +13,11 @@ pub struct Way<C> {
 
 /// The tree. The place of a configuration is the number of the way that ends in it, from 1; the first configuration has place 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ways<C>(Vec<Way<C>>);
+pub struct Ways<C>(Pieces<Way<C>>);
 
 impl<C> Default for Ways<C> {
     fn default() -> Self {
-        Ways(Vec::new())
+        Ways(Pieces::default())
     }
 }
 
@@ -30,9 +32,14 @@ impl<C> Ways<C> {
     }
 
     /// The ways that were added, in that order.
+    pub fn added(&self) -> impl Iterator<Item = &Way<C>> {
+        self.0.iter()
+    }
+
+    /// How many were added.
     #[must_use]
-    pub fn added(&self) -> &[Way<C>] {
-        &self.0
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// What leads from the first configuration to that of a place.
