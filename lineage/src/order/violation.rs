@@ -123,23 +123,6 @@ impl Target {
     }
 }
 
-/// Gives events that were named the fingerprints of the record that was told at the same events.
-fn name_it(events: &Events, target: &mut Target) {
-    let named: BTreeSet<u32> = target.events.iter().copied().collect();
-    let records = events.violations.iter().filter_map(|(_, fields)| fields.as_deref());
-    for fields in records.filter_map(|text| serde_json::from_str::<ViolationFields>(text).ok()) {
-        let told: BTreeSet<u32> =
-            fields.told_at.iter().filter_map(|name| find_event(events, name).ok()).collect();
-        if told == named {
-            for fingerprint in fields.fingerprints {
-                if !target.fingerprints.contains(&fingerprint) {
-                    target.fingerprints.push(fingerprint);
-                }
-            }
-        }
-    }
-}
-
 /// Finds the actors and events that `spec` names.
 pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, ViolationError> {
     let mut target = Target::default();
@@ -167,7 +150,6 @@ pub(crate) fn resolve(events: &Events, spec: &ViolationSpec) -> Result<Target, V
                 }
             }
             target.events.sort_unstable();
-            name_it(events, &mut target);
         }
         ViolationSpec::Actors(names) => {
             if names.is_empty() {

@@ -226,7 +226,10 @@ fn check(kinds: &Kinds, way: Way, cut: usize, pick: usize, slice: u8) -> Result<
     }
     let whole = pictures(&exec, &truth, &Selection::default())?;
     prop_assert_eq!(whole.names.len(), n);
-    same("certain edges of JSON", &whole.relation(true), &certain)?;
+    // A picture has a log as one line: that the order of events of one time is a guess, only questions tell.
+    if Query::open(&exec, true).unwrap().stats().unwrap().tied == 0 {
+        same("certain edges of JSON", &whole.relation(true), &certain)?;
+    }
     served(&exec, &truth)?;
     let (event, actor) = (truth.names[pick % n].clone(), system.records[pick % n].actor.clone());
     let other = system.records[(pick / 7) % n].actor.clone();
