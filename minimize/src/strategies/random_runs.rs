@@ -66,7 +66,7 @@ fn runs<M: Model>(site: &Site<'_, M>, base: &Solution, seed: u64, share: Budget)
     let starts = base.acts.iter().filter(|act| matches!(act, Act::Start(_))).count();
     // What needs fewer external events is shorter as a rule, and with more of them a run violates sooner: jobs take turns.
     let few = base.size.externals.saturating_sub(starts);
-    let most = (2 * base.size.deliveries + 20, if seed % 2 == 0 { pool.len() } else { few });
+    let most = (2 * base.size.deliveries + 20, if seed.is_multiple_of(2) { pool.len() } else { few });
     let (mut found, mut number) = (None, 0);
     while found.is_none() && engine.meter.ended().is_none() {
         found = run(&mut engine, &pool, most, number, &mut rng);
