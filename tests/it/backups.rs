@@ -14,6 +14,31 @@ fn lines(actor: &str, seqs: std::ops::RangeInclusive<u64>) -> String {
     seqs.map(|seq| format!("{}\n", line(seq))).collect()
 }
 
+/// A daemon that reads the logs of a folder into a store there, with further lines for its spool.
+fn reader_of(folder: &Path, spool: &str) -> Daemon {
+    let d = folder.display();
+    fs::create_dir(folder.join("logs")).unwrap();
+    let config = format!(
+        "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n{spool}[admin]\nlisten = \"127.0.0.1:0\"\n\
+         [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.jsonl\"]\npoll_millis = 20\nscan_millis = 50\n"
+    );
+    Daemon::with_config(folder, &config)
+}
+
+/// Adds lines to a log of the folder.
+fn append(folder: &Path, text: &str) {
+    let path = folder.join("logs/1.jsonl");
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// Makes a backup of the folder's store, and of where its spool's sources stand.
+fn back_up(folder: &Path) {
+    let at = |name: &str| folder.join(name).display().to_string();
+    let (store, spool, backup) = (at("store"), at("spool"), at("backup"));
+    demi(&["ingest", "backup", "--store", &store, "--spool", &spool, "--out", &backup, "--json"]);
+}
+
 /// All events of a store, as a question in SQL tells them.
 fn events(store: &str) -> String {
     let (code, told, error) = output(&[
@@ -138,32 +163,13 @@ fn a_daemon_goes_on_with_a_store_that_was_restored() {
     let folder = tempfile::tempdir().unwrap();
     let d = folder.path().display().to_string();
     let at = |name: &str| format!("{d}/{name}");
-    fs::create_dir(at("logs")).unwrap();
-    let config = format!(
-        "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\nmax_bytes = 80000000\nsegment_bytes = 2000\n\
-         [admin]\nlisten = \"127.0.0.1:0\"\n\
-         [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.jsonl\"]\npoll_millis = 20\nscan_millis = 50\n"
-    );
-    let append = |text: &str| {
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(at("logs/1.jsonl")).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-    };
-    let mut daemon = Daemon::with_config(folder.path(), &config);
+    let append = |text: &str| append(folder.path(), text);
+    let mut daemon = reader_of(folder.path(), "max_bytes = 80000000\nsegment_bytes = 2000\n");
     append(&lines("ada", 1..=40));
     daemon.start();
     daemon.wait_for(40);
     // While it runs.
-    demi(&[
-        "ingest",
-        "backup",
-        "--store",
-        &at("store"),
-        "--spool",
-        &at("spool"),
-        "--out",
-        &at("backup"),
-        "--json",
-    ]);
+    back_up(folder.path());
     for part in 1..=20 {
         append(&lines("bob", part * 10 - 9..=part * 10));
         daemon.wait_for(40 + part * 10);
@@ -207,30 +213,12 @@ fn a_store_that_the_daemon_made_meanwhile_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let d = folder.path().display().to_string();
     let at = |name: &str| format!("{d}/{name}");
-    fs::create_dir(at("logs")).unwrap();
-    let config = format!(
-        "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
-         [sources.logs]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*.jsonl\"]\npoll_millis = 20\nscan_millis = 50\n"
-    );
-    let append = |text: &str| {
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(at("logs/1.jsonl")).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-    };
-    let mut daemon = Daemon::with_config(folder.path(), &config);
+    let append = |text: &str| append(folder.path(), text);
+    let mut daemon = reader_of(folder.path(), "");
     append(&lines("ada", 1..=40));
     daemon.start();
     daemon.wait_for(40);
-    demi(&[
-        "ingest",
-        "backup",
-        "--store",
-        &at("store"),
-        "--spool",
-        &at("spool"),
-        "--out",
-        &at("backup"),
-        "--json",
-    ]);
+    back_up(folder.path());
     append(&lines("bob", 1..=30));
     daemon.wait_for(70);
     daemon.stop();

@@ -639,6 +639,11 @@ fn logs_that_are_sent_become_incidents() {
     assert_eq!(send("", &vec![b'x'; 1_000_001]).0, 413);
     assert_eq!(send("", b"").0, 422);
     assert_eq!(send("", b"BZh91AY&SY").0, 422);
+    // What no mapping makes an event of is no log, and opens nothing.
+    let (status, why) = send("", b"a line\nand another\n");
+    assert!(status == 422 && why.to_string().contains("no line is an event: line 1"), "{status} {why}");
+    assert_eq!(send("", &[0, 1, 2, 255]).0, 422);
+    assert_eq!(send("?mapping=akka", b"a line\n").0, 422);
     assert_eq!(send("?mapping=/etc/passwd", &plain).0, 422);
     assert_eq!(send("?sytem=demo", &plain).0, 422);
     let uploads = std::fs::read_dir(dir.path().join("store/incidents/uploads")).unwrap().count();

@@ -329,7 +329,7 @@ impl<'a, M: Model> Packed<'a, M> {
                 }
                 (Choice::Deliver(index), Some(number)) => {
                     child.last = offer.who;
-                    child.deliveries += 1;
+                    child.deliveries = child.deliveries.saturating_add(1);
                     let (visible, failed) = self.deliver(&state.words, index as usize, number, &mut after);
                     child.failed = failed;
                     visible
@@ -415,7 +415,7 @@ impl<'a, M: Model> Packed<'a, M> {
                 };
                 if let Some(number) = number.filter(plain) {
                     let mut after = Vec::new();
-                    state.deliveries += 1;
+                    state.deliveries = state.deliveries.saturating_add(1);
                     state.failed = self.deliver(&state.words, index as usize, number, &mut after).1;
                     state.words = after.into();
                     return;

@@ -69,11 +69,9 @@ pub(crate) fn recorded(
 pub(crate) fn columns(name: &str, trace: &Trace) -> TraceData {
     let s = &trace.skeleton;
     let mut filling = ColumnBuilder::until(s.len() as u32);
-    for (&e, content) in trace.events.iter().zip(&trace.contents) {
-        filling.push(s, e, content);
-    }
     let mut seen = SeenViolations::default();
     for (&e, content) in trace.events.iter().zip(&trace.contents) {
+        filling.push(s, e, content);
         seen.note(e, s.kind[e as usize], content.reason.as_deref());
     }
     TraceData {

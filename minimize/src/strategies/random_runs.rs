@@ -10,7 +10,6 @@ use demi_replay::script::Act;
 use demi_replay::{Model, World};
 use demi_schemas::summary::PhaseSummary;
 use rand::seq::SliceRandom;
-use rand::seq::index::sample;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use xxhash_rust::xxh3::xxh3_128;
@@ -63,14 +62,15 @@ fn runs<M: Model>(site: &Site<'_, M>, base: &Solution, seed: u64, share: Budget)
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let began = Instant::now();
     let limits = engine.meter.narrow(RUN_SEARCHED);
-    let starts = base.acts.iter().filter(|act| matches!(act, Act::Start(_))).count();
-    // What needs fewer external events is shorter as a rule, and with more of them a run violates sooner: jobs take turns.
-    let few = base.size.externals.saturating_sub(starts);
-    let most = (2 * base.size.deliveries + 20, if seed.is_multiple_of(2) { pool.len() } else { few });
+    let most = 2 * base.size.deliveries + 20;
     let (mut found, mut number) = (None, 0);
-    while found.is_none() && engine.meter.ended().is_none() {
+    let mut goes_on = true;
+    while found.is_none() && goes_on && engine.meter.ended().is_none() {
+        let before = engine.meter.executed;
         found = run(&mut engine, &pool, most, number, &mut rng);
         number += 1;
+        // Where nothing can be delivered, no budget of states ever ends.
+        goes_on = engine.meter.executed > before;
     }
     engine.meter.widen(limits);
     let cost = Cost {
@@ -100,24 +100,19 @@ fn runs<M: Model>(site: &Site<'_, M>, base: &Solution, seed: u64, share: Budget)
 fn run<M: Model>(
     engine: &mut Engine<M>,
     pool: &[Act],
-    (deliveries, externals): (usize, usize),
+    deliveries: usize,
     number: u64,
     rng: &mut ChaCha8Rng,
 ) -> Option<Shared<M>> {
     engine.meter.replays += 1;
     let (mut world, mut done) = (engine.sim.empty_world(), Vec::new());
     let mut order = RandomOrder::new(&engine.sim, number, deliveries as u64, rng);
-    // Starts come first, and the last is taken first.
+    // Starts come first; of the others the last is taken first.
     let (starts, mut others): (Vec<Act>, Vec<Act>) =
         pool.iter().partition(|act| matches!(act, Act::Start(_)));
     for act in &starts {
-        engine.follow(&mut world, act);
-        done.push(*act);
+        begin(engine, &mut world, act, &mut done);
     }
-    let count = rng.random_range(1..=externals.max(1)).min(others.len());
-    let mut some = sample(rng, others.len(), count).into_vec();
-    some.sort_unstable();
-    others = some.into_iter().map(|at| others[at]).collect();
     if rng.random() {
         others.shuffle(rng);
     }
@@ -151,10 +146,6 @@ fn begin<M: Model>(engine: &mut Engine<M>, world: &mut World<M>, act: &Act, done
                 engine.sim.inject(world, want.to, msg);
             }
         }
-        _ => {
-            if engine.follow(world, act) {
-                done.push(*act);
-            }
-        }
+        _ => done.extend(engine.follow(world, act).then_some(*act)),
     }
 }

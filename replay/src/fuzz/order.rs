@@ -7,9 +7,30 @@ use rand_chacha::ChaCha8Rng;
 use super::candidates::{Candidates, Holds};
 use super::strategy::{Order, skip};
 use crate::model::Model;
+use crate::names::ActorId;
 use crate::pending::Pending;
 use crate::sim::Simulator;
 use crate::world::World;
+
+/// The actors between which messages may be late, where that is known: those that may fail, of a system that takes one client message after the other.
+pub(super) fn nodes<M: Model>(sim: &Simulator<M>) -> Vec<ActorId> {
+    let model = sim.model();
+    let mut nodes = if model.workload().paced() { model.actors().to_vec() } else { Vec::new() };
+    nodes.retain(|&actor| model.runtime().fails(actor));
+    nodes
+}
+
+/// Draws one of the candidates, of which there is at least one.
+pub(super) fn draw<M: Model>(
+    order: &mut Order,
+    candidates: &Candidates,
+    (sim, world): (&Simulator<M>, &World<M>),
+    rng: &mut ChaCha8Rng,
+) -> usize {
+    let (view, runtime) = (sim.view(world), sim.model().runtime());
+    let clock = |actor| view.state(actor).and_then(|state| runtime.clock(state));
+    order.draw(candidates, world.pending(), (world.deliveries(), &clock), sim.model().actors(), rng)
+}
 
 /// The order in which a random run makes its deliveries: one of those that take turns in `fuzz` ([`Strategy::Mixed`]).
 pub struct RandomOrder {
@@ -21,10 +42,8 @@ pub struct RandomOrder {
 impl RandomOrder {
     /// The order of the run with this number, of so many deliveries. Runs that follow each other take turns.
     pub fn new<M: Model>(sim: &Simulator<M>, run: u64, deliveries: u64, rng: &mut ChaCha8Rng) -> RandomOrder {
-        let mut nodes =
-            if sim.model().workload().paced() { sim.model().actors().to_vec() } else { Vec::new() };
-        nodes.retain(|&actor| sim.model().runtime().fails(actor));
-        let order = Order::new(&FuzzSettings::default(), (Strategy::Mixed, nodes), run, deliveries, rng);
+        let taking_turns = (Strategy::Mixed, nodes(sim));
+        let order = Order::new(&FuzzSettings::default(), taking_turns, run, deliveries, rng);
         RandomOrder { order, candidates: Candidates::default(), holds: Holds::default() }
     }
 
@@ -40,10 +59,7 @@ impl RandomOrder {
         if self.candidates.is_empty() {
             return None;
         }
-        let (view, runtime) = (sim.view(world), sim.model().runtime());
-        let clock = |actor| view.state(actor).and_then(|state| runtime.clock(state));
-        let at = (world.deliveries(), &clock as &dyn Fn(_) -> _);
-        let index = self.order.draw(&self.candidates, world.pending(), at, sim.model().actors(), rng);
+        let index = draw(&mut self.order, &self.candidates, (sim, world), rng);
         Some(skip(rule, world.pending(), index, rng))
     }
 

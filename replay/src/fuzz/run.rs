@@ -9,13 +9,14 @@ use rand_chacha::ChaCha8Rng;
 
 use super::candidates::{Candidates, Holds};
 use super::choice::{Choice, apply};
+use super::order;
 use super::program::Program;
 use super::strategy::{Order, skip};
 use super::{FuzzError, FuzzOptions};
 use crate::guard::{self, Panic};
 use crate::model::{Model, Status, Violation};
 use crate::names::{ActorId, OUTSIDE};
-use crate::pending::PendingKind;
+use crate::pending::{Pending, PendingKind};
 use crate::sim::Simulator;
 use crate::world::World;
 
@@ -158,8 +159,7 @@ impl<'a, M: Model> Run<'a, M> {
         let paced = sim.model().workload().paced();
         let usual = if paced { Strategy::Mixed } else { Strategy::Random };
         let strategy = settings.strategy.unwrap_or(usual);
-        let mut nodes = if paced { sim.model().actors().to_vec() } else { Vec::new() };
-        nodes.retain(|&actor| sim.model().runtime().fails(actor));
+        let nodes = order::nodes(sim);
         let kills = Kills::new(settings, (strategy, &nodes), options.deliveries, &mut rng);
         let order = Order::new(settings, (strategy, nodes), number, options.deliveries, &mut rng);
         let usual = u64::from(settings.client_messages());
@@ -309,15 +309,10 @@ impl<'a, M: Model> Run<'a, M> {
     }
 
     fn draw(&mut self) -> usize {
-        let now = self.world.deliveries();
         let mut index = 0;
         for _ in 0..PUTBACKS {
-            let pending = self.world.pending();
-            let runtime = self.sim.model().runtime();
-            let view = self.sim.view(&self.world);
-            let clock = |actor| view.state(actor).and_then(|state| runtime.clock(state));
-            index = self.order.draw(&self.candidates, pending, (now, &clock), &self.actors, &mut self.rng);
-            let (kind, to) = (pending[index].kind, pending[index].to);
+            index = order::draw(&mut self.order, &self.candidates, (self.sim, &self.world), &mut self.rng);
+            let Pending { kind, to, .. } = self.world.pending()[index];
             if self.candidates.len() == 1 || !self.put_back(kind, to) {
                 break;
             }

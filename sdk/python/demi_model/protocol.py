@@ -156,13 +156,11 @@ def run(model: Model, requests: IO[str], answers: IO[str]) -> None:
             else:
                 reply["answers"] = [answer(model, question) for question in request["requests"]]
             text = json.dumps(reply, allow_nan=False)
-        except TypeError as error:
+        except Exception as error:
             hint = ""
-            if "JSON serializable" in str(error):
+            if isinstance(error, TypeError) and "JSON serializable" in str(error):
                 hint = "\na state or message has what JSON has not; a set becomes a sorted list, or give the model 'dump' and 'load'"
             text = json.dumps({"id": request["id"], "error": traceback.format_exc(limit=-4).strip() + hint})
-        except Exception:
-            text = json.dumps({"id": request["id"], "error": traceback.format_exc(limit=-4).strip()})
         answers.write(text + "\n")
         answers.flush()
 
