@@ -7,6 +7,7 @@
 //! Configurations are those of a [`Space`], so that a delivery is a look-up. What is not known to it, and what has to happen in a world, happens
 //! between two batches.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use demi_replay::fuzz::{self, Choice};
@@ -25,6 +26,9 @@ use crate::step::Step;
 
 /// Configurations that a thread takes at a time.
 const PIECE: usize = 16;
+
+/// Numbers of a cache line.
+const LINE: usize = 16;
 
 /// A point of an execution, with all that its future depends on.
 #[derive(Clone, Debug)]
@@ -174,26 +178,40 @@ impl<'a, M: Model> Packed<'a, M> {
         Ok(open?)
     }
 
-    /// Fills a room with all that may happen next, the default first; faults come last.
-    fn offer(&self, room: &mut Room, state: &State, faults: u32, logged: Option<&Next>) {
+    /// Fills a room with what may happen next, the default first; faults come last. What costs more than is left may be missing.
+    fn offer(&self, room: &mut Room, state: &State, left: Spent, logged: Option<&Next>) {
         room.offers.clear();
         room.timers.clear();
         if state.failed.is_some() {
             return;
         }
-        let (space, rule) = (&self.space, self.scene.rule);
+        let (space, rule, faults) = (&self.space, self.scene.rule, left.faults);
+        // Most configurations have nothing left to spend: of them only the default is asked for. Where messages are lost on the way, what comes first may
+        // be a fault that is not left.
+        let most = match self.cost {
+            Cost::Deviation if left.cost == 0 => 1,
+            Cost::Delay => left.cost.saturating_add(1) as usize,
+            Cost::Deviation | Cost::Preempt => usize::MAX,
+        };
+        let most = if rule == NetworkRule::FifoLoss || logged.is_some() { usize::MAX } else { most };
         room.now += 1;
         room.heads.resize(space.channels().max(room.heads.len()), 0);
         let all = &state.words[..];
         let first = words::first_pending(all);
         let pending = &all[first..];
         for (index, &entry) in pending.iter().enumerate() {
+            if room.offers.len() >= most {
+                break;
+            }
             let of = space.hot(entry);
             if of.channel != FREE && rule == NetworkRule::Fifo {
                 let head = &mut room.heads[of.channel as usize];
                 if std::mem::replace(head, room.now) == room.now {
                     continue;
                 }
+            }
+            if of.timer != 0 && room.timers.len() >= most {
+                continue;
             }
             if !matches!(words::status(all, of.to), Status::Running | Status::Isolated) {
                 continue;
@@ -288,7 +306,8 @@ impl<'a, M: Model> Packed<'a, M> {
         if !self.scene.log.is_empty() || !self.scene.program.is_over(state.done as usize) {
             return Look::Slow;
         }
-        self.offer(room, state, most.faults - spent.faults, None);
+        let left = Spent { cost: most.cost - spent.cost, faults: most.faults - spent.faults, steps: 0 };
+        self.offer(room, state, left, None);
         if room.offers.is_empty() {
             return Look::Done(Ok(After::End));
         }
@@ -466,7 +485,7 @@ impl<'a, M: Model> System for Packed<'a, M> {
             }
         };
         let mut room = std::mem::take(&mut self.rooms[0]);
-        self.offer(&mut room, state, faults, logged.as_ref());
+        self.offer(&mut room, state, Spent { cost: u32::MAX, faults, steps: 0 }, logged.as_ref());
         let item = |(place, offer): (usize, &Offer)| {
             let next = logged.filter(|_| place == 0);
             let (then, at) = next.map_or((None, state.at as usize), |next| (next.then, next.at + 1));
@@ -573,6 +592,9 @@ impl<'a, M: Model> Packed<'a, M> {
         let this = &*self;
         let done = side_by_side(&mut rooms, pieces.len(), PIECE, &mut pace, |room, at| {
             let mut unknown = Vec::new();
+            // They were made long ago. All of them are brought into the caches at once, and not each when its turn comes.
+            let lines = |(state, _): &(&State, Spent)| state.words.iter().step_by(LINE).fold(0, |a, b| a ^ b);
+            black_box(pieces[at].iter().map(lines).fold(0, |a, b| a ^ b));
             let look =
                 |(state, spent): &(&State, Spent)| this.look(room, (state, *spent, most), &mut unknown);
             let looks: Vec<Look<'a, M>> = pieces[at].iter().map(look).collect();

@@ -197,6 +197,9 @@ struct Again<S: System> {
     spent: Spent,
 }
 
+/// Configurations, and what is to be done with each.
+type Turns<S> = (Vec<Node<S>>, Vec<Turn>);
+
 type Results<S> = Vec<Option<Result<After<S>, <S as System>::Error>>>;
 
 struct Search<'a, S: System> {
@@ -302,34 +305,36 @@ impl<S: System> Search<'_, S> {
     }
 
     /// The next configurations of those that wait, and what is to be done with each.
-    fn turns(&mut self, nodes: &mut impl Iterator<Item = Node<S>>, spent: Spent) -> Vec<(Node<S>, Turn)> {
-        let mut turns = Vec::with_capacity(BATCH);
-        while turns.len() < BATCH {
+    fn turns(&mut self, nodes: &mut impl Iterator<Item = Node<S>>, spent: Spent) -> Turns<S> {
+        let mut batch = Vec::with_capacity(BATCH);
+        while batch.len() < BATCH {
             let Some(node) = nodes.next() else { break };
-            self.count.0 -= 1;
-            self.count.1 -= usize::from(node.state.is_some());
-            let turn = match node.violations.is_some() {
-                true => Turn::Found,
-                // Configurations come in the order of their costs, so only steps can be fewer than before.
-                false => match self.met.meet(node.key, spent.steps) {
-                    Ok(before) => Turn::GoOn { before },
-                    Err(_) => Turn::Known,
-                },
-            };
-            let enough = turn == Turn::Found && !self.options.all;
-            turns.push((node, turn));
+            let enough = node.violations.is_some() && !self.options.all;
+            batch.push(node);
             if enough {
                 break;
             }
         }
-        turns
+        self.count.0 -= batch.len() as u64;
+        self.count.1 -= batch.iter().filter(|node| node.state.is_some()).count();
+        self.met.expect(batch.iter().map(|node| node.key));
+        let turn = |node: &Node<S>| match node.violations.is_some() {
+            true => Turn::Found,
+            // Configurations come in the order of their costs, so only steps can be fewer than before.
+            false => match self.met.meet(node.key, spent.steps) {
+                Ok(before) => Turn::GoOn { before },
+                Err(_) => Turn::Known,
+            },
+        };
+        let turns = batch.iter().map(turn).collect();
+        (batch, turns)
     }
 
     /// What comes after each configuration that is gone on from.
-    fn after(&mut self, turns: &[(Node<S>, Turn)], spent: Spent) -> Results<S> {
+    fn after(&mut self, (nodes, turns): &Turns<S>, spent: Spent) -> Results<S> {
         let mut results: Results<S> = turns.iter().map(|_| None).collect();
         let mut made = Vec::new();
-        for (at, (node, turn)) in turns.iter().enumerate() {
+        for (at, (node, turn)) in nodes.iter().zip(turns).enumerate() {
             if node.state.is_none() && matches!(turn, Turn::GoOn { .. }) {
                 match self.waited(node, spent) {
                     Ok(state) => made.push((at, state)),
@@ -339,7 +344,7 @@ impl<S: System> Search<'_, S> {
         }
         let mut made = made.iter().peekable();
         let (mut places, mut batch) = (Vec::new(), Vec::new());
-        for (at, (node, turn)) in turns.iter().enumerate() {
+        for (at, (node, turn)) in nodes.iter().zip(turns).enumerate() {
             let again = made.next_if(|(place, _)| *place == at).map(|(_, state)| state);
             if let (Turn::GoOn { .. }, Some(state)) = (turn, node.state.as_ref().or(again)) {
                 places.push(at);
@@ -354,11 +359,11 @@ impl<S: System> Search<'_, S> {
     /// Takes up what comes after the configurations of a batch, one after the other. Says how the search ended, if it did.
     fn take(
         &mut self,
-        (turns, after): (Vec<(Node<S>, Turn)>, Results<S>),
+        ((nodes, turns), after): (Turns<S>, Results<S>),
         spent: Spent,
         tell: &mut dyn FnMut(Told) -> bool,
     ) -> Result<Option<Ended>, S::Error> {
-        let mut rest = turns.into_iter().zip(after);
+        let mut rest = nodes.into_iter().zip(turns).zip(after);
         let stopped = loop {
             let Some(((node, turn), after)) = rest.next() else { return Ok(None) };
             let told = Told {
