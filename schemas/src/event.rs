@@ -1,5 +1,7 @@
 //! The event record: one thing one actor did, in that actor's own order.
 
+use std::ops::Range;
+
 use std::collections::BTreeMap;
 
 use demi_common::text::exact_numbers;
@@ -88,8 +90,11 @@ pub fn clock_seq(nanos: u64) -> u64 {
 /// the one before it, so numbers like these that follow each other say that no clock told their events apart.
 #[must_use]
 pub fn is_time_seq(seq: u64) -> bool {
-    (FIRST_CLOCK_SEQ..SPARSE).contains(&seq)
+    TIME_SEQS.contains(&seq)
 }
+
+/// The sequence numbers that may be times ([`is_time_seq`]).
+pub const TIME_SEQS: Range<u64> = FIRST_CLOCK_SEQ..SPARSE;
 
 /// What is known of a timer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -446,6 +446,26 @@ impl<'a> Session<'a> {
         Ok(counts)
     }
 
+    /// Where only what is certain is asked for, refuses a system with logs in which no clock tells events apart: their order is left out then, but for
+    /// spans and their parents, which the tables do not have.
+    fn refuse_ties(&mut self, system: &str) -> Result<(), PlanError> {
+        if !self.options.certain {
+            return Ok(());
+        }
+        let tied = self.query(Step::Tied)?;
+        let of_system = |row: &Vec<i64>| {
+            row.first().and_then(|number| self.logs.get(number)).is_some_and(|log| log.system == system)
+        };
+        match tied.iter().any(of_system) {
+            false => Ok(()),
+            true => Err(PlanError::Refused {
+                what: "a certain order where events of one log have equal times",
+                why: "an index of spans and their parents",
+                way: "ask on --engine local, or fetch a past with --fetch",
+            }),
+        }
+    }
+
     /// The sizes and frontiers of the pasts of events, in one loop.
     ///
     /// # Errors
@@ -455,6 +475,7 @@ impl<'a> Session<'a> {
         system: &str,
         events: &[String],
     ) -> Result<(Vec<PastAnswer>, Effort), PlanError> {
+        self.refuse_ties(system)?;
         let places = self.places(system, events)?;
         let targets: Vec<Vec<Place>> = places.iter().map(|place| vec![*place]).collect();
         let Closed { frontiers, effort } = self.pasts(&targets)?;
@@ -593,6 +614,7 @@ impl<'a> Session<'a> {
         system: &str,
         pairs: &[(String, String)],
     ) -> Result<(Vec<Relation>, Effort), PlanError> {
+        self.refuse_ties(system)?;
         let names: Vec<String> = pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
         let places = self.places(system, &names)?;
         let mut targets: Vec<Vec<Place>> = places.iter().map(|place| vec![*place]).collect();

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use demi_schemas::event::{COUNTED_AFTER_LOSS_ID, COUNTED_ID};
+use demi_schemas::event::{COUNTED_AFTER_LOSS_ID, COUNTED_ID, TIME_SEQS};
 use demi_schemas::tables;
 
 /// A dialect of SQL.
@@ -136,6 +136,8 @@ pub enum Step {
     Inconsistent,
     /// Messages sent in a cut and received after it.
     InFlight,
+    /// Logs in which events follow each other that no clock tells apart.
+    Tied,
     /// The events to fetch: what stands before the bounds, single ones, and actions of the environment.
     Slice,
 }
@@ -169,6 +171,7 @@ impl Step {
             Step::Stands => "is it outside the order",
             Step::Inconsistent => "is the cut consistent",
             Step::InFlight => "in flight",
+            Step::Tied => "logs with equal times",
             Step::Slice => "the slice",
         }
     }
@@ -199,7 +202,7 @@ impl Step {
     ];
 
     /// Those of questions that are not of a slice.
-    pub const QUESTIONS: [Step; 8] = [
+    pub const QUESTIONS: [Step; 9] = [
         Step::CertainRound,
         Step::CertainRest,
         Step::Later,
@@ -208,6 +211,7 @@ impl Step {
         Step::OutsideUnordered,
         Step::Inconsistent,
         Step::InFlight,
+        Step::Tied,
     ];
 
     /// The statement. `keys` are the keys of the blocks that it looks for, where it looks for some.
@@ -257,6 +261,10 @@ impl Step {
             Step::Stands => STANDS.into(),
             Step::Inconsistent => INCONSISTENT.into(),
             Step::InFlight => IN_FLIGHT.into(),
+            Step::Tied => format!(
+                "SELECT DISTINCT number FROM runs WHERE n > 1 AND seq >= {} AND seq < {}",
+                TIME_SEQS.start, TIME_SEQS.end
+            ),
             Step::Slice => slice(dialect),
         }
     }

@@ -134,7 +134,7 @@ fn take_item(rest: &mut Bytes) -> Option<Item> {
     let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).ok();
     let rejected = match tag {
         RECORD => None,
-        REJECTED => Some(Rejection::new(text(take(rest)?)?, text(take(rest)?)?)),
+        REJECTED => Some(Rejection::read(text(take(rest)?)?, text(take(rest)?)?)),
         _ => return None,
     };
     Some(Item { offset, line, bytes: take(rest)?, rejected })
@@ -165,7 +165,7 @@ mod tests {
                 offset: 9,
                 line: 0,
                 bytes: Bytes::from_static(b"\xff\n"),
-                rejected: Some(Rejection::new("c", "r")),
+                rejected: Some(Rejection::read("c".to_owned(), "r".to_owned())),
             },
         ];
         let given = batch(Content::Items(items));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use demi_formats::REASONS;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -239,6 +240,9 @@ impl Metrics {
         for reason in ["full", "too_large", "closed"] {
             let labels = RefusedLabels { source: name.to_owned(), reason: reason.to_owned() };
             drop(self.refused.get_or_create(&labels));
+        }
+        for reason in REASONS {
+            drop(self.events_rejected.get_or_create(&ReasonLabel { reason: reason.to_owned() }));
         }
         let system = SystemLabel { system: system.to_owned() };
         for counter in

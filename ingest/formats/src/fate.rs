@@ -5,6 +5,41 @@ use std::str::Utf8Error;
 
 use demi_schemas::{EventRecord, RecordError};
 
+/// The words for what is wrong ([`Rejection::code`]), in alphabetical order. Counters begin at 0 for each.
+pub const REASONS: [&str; 31] = [
+    "bad_attribute",
+    "bad_body",
+    "bad_id",
+    "bad_kind",
+    "bad_number",
+    "bad_shape",
+    "clock",
+    "conflict",
+    "execution",
+    "header",
+    "held",
+    "no_match",
+    "no_process",
+    "no_time",
+    "not_csv",
+    "not_edn",
+    "not_json",
+    "not_logfmt",
+    "not_otlp",
+    "not_protobuf",
+    "not_telemetry",
+    "not_utf8",
+    "not_xml",
+    "nuls",
+    "reserved",
+    "rule",
+    "too_long",
+    "too_many_actors",
+    "too_wide",
+    "truncated",
+    "unknown_kind",
+];
+
 /// What becomes of a piece of a log, at every step from its decoder to the quarantine. `T` is what a row has been made of it so far.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate<T> {
@@ -33,9 +68,15 @@ pub struct Events {
 }
 
 impl Rejection {
-    /// A rejection with a short, stable word for what is wrong, and a sentence.
-    pub fn new(code: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
+    /// A rejection with a short, stable word for what is wrong, which is one of [`REASONS`], and a sentence.
+    pub fn new(code: &'static str, reason: impl Into<String>) -> Self {
+        debug_assert!(REASONS.contains(&code), "'{code}' is no word that is known");
         Rejection { code: code.into(), reason: reason.into() }
+    }
+
+    /// A rejection that was written down, perhaps by another version.
+    pub fn read(code: String, reason: String) -> Self {
+        Rejection { code: code.into(), reason }
     }
 
     /// A short, stable word for what is wrong (`not_json`, `rule`, …).
@@ -71,7 +112,7 @@ impl From<RecordError> for Rejection {
 
 impl<T> Fate<T> {
     /// No event, with a short, stable word for what is wrong, and a sentence.
-    pub fn rejected(code: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
+    pub fn rejected(code: &'static str, reason: impl Into<String>) -> Self {
         Fate::Quarantined(Rejection::new(code, reason))
     }
 }
@@ -90,4 +131,28 @@ pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> String {
         "not UTF-8: byte {} is 0x{byte:02X}; if it is of another encoding, say so with --encoding",
         at + 1
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_word_has_a_row_in_the_documents() {
+        let page = include_str!("../../../docs/troubleshooting.md");
+        let table = page.split("| word | reason | what to do |").nth(1).unwrap();
+        let rows = table
+            .lines()
+            .skip(1)
+            .skip_while(|line| line.starts_with("| ---"))
+            .take_while(|l| l.starts_with('|'));
+        let words = |row: &str| -> Vec<String> {
+            let first = row.split('|').nth(1).unwrap();
+            first.split(',').map(|word| word.trim().trim_matches('`').to_owned()).collect()
+        };
+        let told: BTreeSet<String> = rows.flat_map(|row| words(row)).collect();
+        assert_eq!(told, REASONS.iter().map(|word| (*word).to_owned()).collect());
+    }
 }

@@ -34,7 +34,7 @@ pub mod time;
 pub use digest::record_digest;
 pub use documents::request;
 pub use error::ReadError;
-pub use fate::{Events, Fate, Rejection};
+pub use fate::{Events, Fate, REASONS, Rejection};
 pub use nature::likely_reason;
 pub use read::encoding::{Encoding, UnknownEncoding};
 pub use read::lines;

@@ -2,8 +2,9 @@
 
 use demi_lineage::generate::Mix;
 use demi_lineage::query::Query;
-use demi_plans::{Engine, Options, Session};
+use demi_plans::{Engine, Options, PlanError, Session};
 use demi_schemas::EventRecord;
+use demi_schemas::event::TIME_SEQS;
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
@@ -83,6 +84,45 @@ fn engines_answer_as_the_order_index_does() {
         let events = some(&records, 20, mix.seed);
         for engine in &mut engines {
             compare(&made, &query, &mut **engine, &events, what);
+        }
+    }
+}
+
+#[test]
+fn engines_leave_out_what_is_not_certain() {
+    let mut engines = engines();
+    let certain = Options { certain: true, ..Options::default() };
+    for (what, mix) in mixes() {
+        let mut records = generated(&mix);
+        let made = Made::of(&records);
+        let query = made.ordered("s", true);
+        let events = some(&records, 20, mix.seed);
+        let pairs: Vec<(String, String)> = events.windows(2).map(|w| (w[0].clone(), w[1].clone())).collect();
+        let number = |event: &String| query.index().event(event).unwrap();
+        let scratch = made.scratch();
+        for engine in &mut engines {
+            let name = engine.name();
+            let systems = ["s".to_owned()];
+            let mut session =
+                Session::open(&mut **engine, &made.store, &systems, certain, scratch.path()).unwrap();
+            let (pasts, _) = session.past_answers("s", &events).unwrap();
+            for (event, past) in events.iter().zip(&pasts) {
+                assert_eq!(*past, query.past(number(event)).unwrap(), "{what}, {name}: past of {event}");
+            }
+            let (orders, _) = session.orders("s", &pairs).unwrap();
+            for ((a, b), order) in pairs.iter().zip(&orders) {
+                assert_eq!(*order, query.order(number(a), number(b)).unwrap(), "{what}, {name}: {a} and {b}");
+            }
+        }
+        // The same log with times for numbers, of which some follow each other.
+        records.iter_mut().for_each(|record| record.seq += TIME_SEQS.start);
+        let (made, events) = (Made::of(&records), some(&records, 2, mix.seed));
+        for engine in &mut engines {
+            let systems = ["s".to_owned()];
+            let mut session =
+                Session::open(&mut **engine, &made.store, &systems, certain, scratch.path()).unwrap();
+            let refused = session.past_answers("s", &events).unwrap_err();
+            assert!(matches!(refused, PlanError::Refused { .. }), "{what}: {refused}");
         }
     }
 }

@@ -45,10 +45,15 @@ impl Made {
 
     /// The order of a system's events.
     pub fn query(&self, system: &str) -> Query {
+        self.ordered(system, false)
+    }
+
+    /// The order, or what of it is certain.
+    pub fn ordered(&self, system: &str, certain: bool) -> Query {
         let order = self.folder.path().join("orders").join(system);
         let files = self.store.event_files(system).unwrap();
         demi_lineage::query::refresh(&files, system, &order, &mut |_| {}).unwrap();
-        Query::open(&order, false).unwrap()
+        Query::open(&order, certain).unwrap()
     }
 
     /// Brings the tables of lineage up to date.
