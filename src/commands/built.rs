@@ -171,7 +171,9 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
         built = refresh(&mut store, &folder);
     }
     bar.finish_and_clear();
-    match (built?, reason) {
+    let built = built?;
+    doubts(&folder, built == Refreshed::Current && reason.is_none(), ui)?;
+    match (built, reason) {
         (_, Some(reason)) => {
             ui.note(&format!("{reason}, so the order was built in a temporary folder and is not kept"));
         }
@@ -182,6 +184,20 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
         }
     }
     Ok(Order { folder, store: Some((store, system)), temporary })
+}
+
+/// Says what is odd about an order: once each, where it was built just now, and otherwise that there is something.
+fn doubts(folder: &Path, is_known: bool, ui: &Ui) -> Result<(), LineageError> {
+    let warnings = demi_lineage::execution::load_summary(folder)?.doubts();
+    match (warnings.len(), is_known) {
+        (0, _) => {}
+        (count, true) => {
+            let what = if count == 1 { "1 doubt".to_owned() } else { format!("{count} doubts") };
+            ui.note(&format!("there is {what} about the order: `query stats` says which"));
+        }
+        (_, false) => warnings.iter().for_each(|warning| ui.note(&format!("warning: {warning}"))),
+    }
+    Ok(())
 }
 
 impl Order {

@@ -120,6 +120,7 @@ pub struct Outcome {
     complete: Option<u32>,
     random: u64,
     diverged: u64,
+    held_back: bool,
     full: bool,
     terminal: std::collections::BTreeSet<u128>,
     classes: std::collections::BTreeMap<String, u32>,
@@ -187,6 +188,9 @@ impl Outcome {
             }
             None => "no failure found, and no bound is complete".to_owned(),
         };
+        if self.held_back && self.complete.is_some() {
+            text.push_str(summary::HELD_BACK);
+        }
         if self.complete.is_none_or(|complete| complete < self.bound) {
             text.push_str(&format!(
                 "; {} was asked for: {} of its executions were run, and {}",
@@ -558,7 +562,8 @@ impl Check {
                 ..found
             }
         });
-        let promise = outcome.complete.map(|bound| Summary::promised(self.cost, bound, &levels));
+        let promise =
+            outcome.complete.map(|bound| Summary::promised(self.cost, bound, &levels, outcome.held_back));
         let ended = match &promise {
             _ if finding.is_some() => Ended::Found,
             Some(promise) if promise.bound >= self.bound => Ended::Complete,
@@ -575,6 +580,7 @@ impl Check {
             ended,
             promise,
             incomplete: (outcome.diverged > 0).then(|| went_another_way(outcome.diverged)),
+            held_back: outcome.held_back,
             findings: finding.into_iter().collect(),
             levels,
             random: outcome.random,
@@ -593,7 +599,9 @@ impl Check {
         let summary = Summary::read(&path).map_err(|error| error.to_string())?;
         match self.recheck(&summary, folder, f) {
             Ok(Rechecked::Holds(lines)) => {
-                Ok(format!("{}: all of it holds\n  {}", self.name, lines.join("\n  ")))
+                let has_schedules = summary.findings.iter().all(|found| found.schedule.is_some());
+                let holds = if has_schedules { "all of it holds" } else { "not all of it can be checked" };
+                Ok(format!("{}: {holds}\n  {}", self.name, lines.join("\n  ")))
             }
             Ok(Rechecked::False(text)) => Err(format!("{}: a claim is false: {text}", self.name)),
             Ok(Rechecked::Ended(executions)) => Err(format!(
@@ -714,6 +722,7 @@ impl Check {
             complete: None,
             random: 0,
             diverged: 0,
+            held_back: false,
             full: false,
             terminal: Default::default(),
             classes: Default::default(),
@@ -807,6 +816,7 @@ impl Check {
                 outcome.levels.clone_from(&bounded.levels);
                 outcome.complete = bounded.complete();
                 outcome.diverged = bounded.diverged;
+                outcome.held_back = bounded.held_back;
                 outcome.full = bounded.is_full();
                 outcome.terminal.extend(bounded.graphs.iter().flatten());
                 outcome.classes.clone_from(&bounded.classes);

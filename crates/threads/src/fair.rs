@@ -141,15 +141,17 @@ impl Fair {
         }
     }
 
-    /// Removes those that have to let another one go first which is enabled.
-    pub(crate) fn filter(&self, enabled: &mut Vec<TaskId>) {
+    /// Removes those that have to let another one go first which is enabled, and says whether there were any.
+    pub(crate) fn filter(&self, enabled: &mut Vec<TaskId>) -> bool {
         if !self.active {
-            return;
+            return false;
         }
+        let before = enabled.len();
         let mut now = Tasks::default();
         enabled.iter().for_each(|task| now.insert(*task));
         enabled
             .retain(|task| self.tasks.get(usize::from(*task)).is_none_or(|since| !since.behind.meets(&now)));
+        enabled.len() < before
     }
 
     /// A number for all of it, with tasks known by what does not depend on the order in which they were made.

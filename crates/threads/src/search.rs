@@ -103,6 +103,8 @@ pub(crate) struct Bounded {
     /// At most so many more.
     pub(crate) allowance: u64,
     pub(crate) diverged: u64,
+    /// Whether a task had to let others go first, so that schedules were left out.
+    pub(crate) held_back: bool,
     /// Executions that went another way, those that did not the next time included.
     strays: u64,
     pub(crate) deadline: Option<std::time::Instant>,
@@ -138,6 +140,7 @@ impl Bounded {
             executions: 0,
             allowance: u64::MAX,
             diverged: 0,
+            held_back: false,
             strays: 0,
             deadline: None,
             most_preemptions: None,
@@ -217,6 +220,7 @@ impl Strategy for Bounded {
             }
             return;
         }
+        self.held_back |= ended.held_back;
         self.executions += 1;
         self.allowance -= 1;
         let sums = &mut self.levels[level];

@@ -136,6 +136,10 @@ pub struct Summary {
     /// Why coverage is incomplete, where the test did not do the same each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
+    /// Whether executions were left out in which a task goes on after it yielded a second time, though others that wait have not gone on since the
+    /// first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_back: bool,
     /// What was found.
     pub findings: Vec<Found>,
     /// What was run, by cost from 0 on.
@@ -233,8 +237,8 @@ fn affected(failure: &Failure) -> Vec<String> {
 impl Summary {
     /// The promise of so many complete levels.
     #[cfg(feature = "runtime")]
-    pub(crate) fn promised(cost: Cost, bound: u32, levels: &[Run]) -> Promise {
-        Promise { bound, text: in_words(cost, bound, levels) }
+    pub(crate) fn promised(cost: Cost, bound: u32, levels: &[Run], held_back: bool) -> Promise {
+        Promise { bound, text: in_words(cost, bound, levels, held_back) }
     }
 
     /// The name of its file in a folder.
@@ -335,7 +339,7 @@ impl Summary {
             if self.incomplete.is_some() {
                 return wrong("something is promised although coverage is incomplete".to_owned());
             }
-            let words = in_words(self.cost, promise.bound, &self.levels);
+            let words = in_words(self.cost, promise.bound, &self.levels, self.held_back);
             if words != promise.text {
                 return wrong(format!("the promise in words is not that in figures, which is: {words}"));
             }
@@ -427,15 +431,19 @@ impl Summary {
 }
 
 /// What is promised, in words.
-fn in_words(cost: Cost, bound: u32, levels: &[Run]) -> String {
+fn in_words(cost: Cost, bound: u32, levels: &[Run], held_back: bool) -> String {
     let executions: u64 = levels.iter().take(bound as usize + 1).map(|level| level.executions).sum();
     format!(
-        "no failure {}: {} executions, all of them; by default the task that runs goes on while it can, and then the next one in the order in \
+        "no failure {}: {} executions, all of them{}; by default the task that runs goes on while it can, and then the next one in the order in \
          which they were spawned; memory is sequentially consistent",
         cost.at_most(bound),
-        grouped(executions)
+        grouped(executions),
+        if held_back { HELD_BACK } else { "" }
     )
 }
+
+/// What a promise leaves out where tasks yield again and again.
+pub(crate) const HELD_BACK: &str = " but those in which a task goes on after it yielded a second time, though others that wait have not gone on since the first";
 
 /// The text for people.
 impl fmt::Display for Summary {

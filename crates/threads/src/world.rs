@@ -279,6 +279,8 @@ pub(crate) struct Ended {
     pub(crate) pruned: bool,
     /// Another operation than before came after the same choices.
     pub(crate) diverged: bool,
+    /// A task that yielded again had to let others go first.
+    pub(crate) held_back: bool,
     /// Directives that were not reached, or whose task was not enabled.
     pub(crate) ignored: usize,
     pub(crate) tasks: usize,
@@ -811,7 +813,7 @@ impl World {
             self.fair.stepped(current, enabled, lets);
         }
         let could = running && enabled.contains(&current);
-        self.fair.filter(enabled);
+        self.ended.held_back |= self.fair.filter(enabled);
         let stays = could && !yields && enabled.contains(&current);
         let just_began = began && !self.plan.runs_all();
         self.wanted = self.by_log(enabled);

@@ -55,6 +55,9 @@ pub(crate) fn order(
     let wanted = content::wanted(events, &matching, &shared);
     let contents = Contents::read(&delta.files, &delta.loaded.placement, &wanted)?;
     by_id::tell_apart(events, &mut matching, &contents, &shared);
+    if by_id::hang_on_names(events, &matching) {
+        return Ok(Err(RebuildReason::NotById));
+    }
     // Whether what came again says the same as before, only all logs tell.
     if !matching.again.is_empty() {
         return Ok(Err(RebuildReason::NotById));

@@ -1,6 +1,7 @@
 //! Joining each receive with its send, and each fired timer with its setting, by message id.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -37,24 +38,24 @@ pub(crate) fn join(events: &Events, matching: &mut Matching) -> SharedIds {
 /// [`join`] with the ids in so many parts, which are a power of two. Ends of one message are in one part, so each part is joined by itself.
 fn join_in(events: &Events, matching: &mut Matching, parts: usize) -> SharedIds {
     let whole = CompleteLogs::of_counted(events);
-    let nobody = dead_letters(events);
+    let ends = Ends::of(events);
     let spread = spread(events, parts);
     let mates: Vec<AtomicU32> = matching.take_mates().into_iter().map(AtomicU32::new).collect();
     let done: Vec<Part> = (0..parts)
         .into_par_iter()
-        .map(|part| Part::join(events, nobody, &mates, spread.iter().map(|spread| spread[part].as_slice())))
+        .map(|part| Part::join(&ends, &mates, spread.iter().map(|spread| spread[part].as_slice())))
         .collect();
     drop(spread);
     let mates: Vec<u32> = mates.into_iter().map(AtomicU32::into_inner).collect();
     matching.join_all(mates, |e, mate| match is_send(events.kind[e as usize]) {
-        true => how(events, &whole, nobody, e, mate),
-        false => how(events, &whole, nobody, mate, e),
+        true => how(&ends, &whole, e, mate),
+        false => how(&ends, &whole, mate, e),
     });
     let mut shared = Vec::new();
     let (mut reused, mut least) = (0, None);
     for part in done {
         for (send, receive) in part.to_several {
-            let (reason, certain) = how(events, &whole, nobody, send, receive);
+            let (reason, certain) = how(&ends, &whole, send, receive);
             matching.further(send, receive, reason, certain);
         }
         part.again.iter().for_each(|(_, e)| matching.status[*e as usize] = Status::Duplicate);
@@ -63,10 +64,13 @@ fn join_in(events: &Events, matching: &mut Matching, parts: usize) -> SharedIds 
         matching.again.extend(part.again.into_iter().filter(|(send, _)| counted(*send)));
         reused += part.reused.len();
         least = part.reused.keys().copied().chain(least).min();
-        shared.extend(part.shared.into_iter().map(|(first, receives)| {
-            let sends = part.reused.get(&first).cloned().unwrap_or_default();
-            (first, receives, sends)
-        }));
+        // Those that nobody received tell of the others.
+        let mut receives = part.shared;
+        shared.extend(
+            part.reused
+                .into_iter()
+                .map(|(first, sends)| (first, receives.remove(&first).unwrap_or_default(), sends)),
+        );
     }
     if let Some(first) = least {
         matching.warnings.push(format!(
@@ -113,12 +117,12 @@ struct Part {
 impl Part {
     /// Joins the ends of a part, which come in order.
     fn join<'a>(
-        events: &Events,
-        nobody: u32,
+        ends_of: &Ends<'_>,
         mates: &[AtomicU32],
         ends: impl Iterator<Item = &'a [u32]> + Clone,
     ) -> Part {
         let mut part = Part::default();
+        let events = ends_of.events;
         let all = || ends.clone().flatten().copied();
         let id = |e: u32| events.id[e as usize];
         let mut sends: Vec<(IdHash, u32)> = Vec::new();
@@ -152,7 +156,7 @@ impl Part {
                 part.shared.entry(send).or_default().push(e);
             } else if mate(send) != NONE {
                 part.further(events, (send, e), mate(send), &mut received);
-            } else if contradict(events, nobody, send, e) {
+            } else if ends_of.contradict(send, e) {
                 elsewhere.push((send, e));
             } else {
                 join(send, e);
@@ -190,9 +194,63 @@ impl Part {
 
 /// Joins what several sends with one id leave open: it is told apart by addresses, type and content, then by order.
 pub(crate) fn tell_apart(events: &Events, matching: &mut Matching, contents: &Contents, shared: &SharedIds) {
+    let ends = Ends::of(events);
     for (sends, receives) in shared {
-        resolve(events, matching, contents, sends, receives);
+        resolve(&ends, matching, contents, sends, receives);
     }
+    doubt_alike(&ends, matching, contents, shared);
+}
+
+/// Takes the certainty of messages whose ids are like those that several sends have, though theirs has one: where several actors send with one id, an id
+/// tells nobody apart, and a match is certain only if an end names the other; where an actor has used an id for two contents, its numbers
+/// come again, and the other send of this one may be in no log. Ids that are made to be the only ones in the world are believed.
+fn doubt_alike(ends: &Ends<'_>, matching: &mut Matching, contents: &Contents, shared: &SharedIds) {
+    let events = ends.events;
+    let is_number =
+        |send: u32| events.kind[send as usize] == Kind::Send && !events.id[send as usize].is_wide();
+    let (mut of_several, mut renumbers) = (false, FxHashSet::default());
+    for (sends, _) in shared {
+        let mut known: FxHashMap<(u32, u32), _> = FxHashMap::default();
+        let mut senders = FxHashSet::default();
+        for send in sends.iter().copied().filter(|send| is_number(*send)) {
+            let (actor, content) = (events.actor[send as usize], contents.of(send));
+            senders.insert(actor);
+            if *known.entry((actor, events.to[send as usize])).or_insert(content) != content {
+                renumbers.insert(actor);
+            }
+        }
+        of_several |= senders.len() > 1;
+    }
+    if !of_several && renumbers.is_empty() {
+        return;
+    }
+    let doubted = |send: u32, receive: u32| {
+        is_number(send)
+            && (of_several && !ends.confirm(send, receive)
+                || renumbers.contains(&events.actor[send as usize]))
+    };
+    for send in 0..events.len() as u32 {
+        let (mate, i) = (matching.mate(send), send as usize);
+        if mate != NONE
+            && matching.certain[i]
+            && matching.reason[i] == Reason::MessageId
+            && doubted(send, mate)
+        {
+            matching.doubt(mate);
+        }
+    }
+    matching.doubt_further(doubted);
+}
+
+/// Whether a match is certain by how others are named, which only all logs tell.
+pub(crate) fn hang_on_names(events: &Events, matching: &Matching) -> bool {
+    let ends = Ends::of(events);
+    let hangs = |send: u32, mate: u32| {
+        events.kind[send as usize] == Kind::Send
+            && events.id[send as usize].is_wide()
+            && (ends.to_another(send, mate).is_some() || ends.from_another(send, mate).is_some())
+    };
+    (0..events.len() as u32).any(|send| matching.mate(send) != NONE && hangs(send, matching.mate(send)))
 }
 
 /// Takes the certainty of messages whose id was received again with another content: who sent them has begun to count anew, and the send of the
@@ -240,11 +298,13 @@ pub(crate) fn doubt(
 }
 
 /// How a receive of the send's id is known to be of that message.
-fn how(events: &Events, whole: &CompleteLogs, nobody: u32, send: u32, receive: u32) -> (Reason, bool) {
+fn how(ends: &Ends<'_>, whole: &CompleteLogs, send: u32, receive: u32) -> (Reason, bool) {
+    let events = ends.events;
     match (events.has(receive, COUNTED), events.has(receive, EARLIEST)) {
         (false, false) => {
-            let doubted =
-                contradict(events, nobody, send, receive) || are_numbers_of_parts(events, send, receive);
+            let doubted = ends.contradict(send, receive)
+                || ends.are_numbers_of_parts(send, receive)
+                || ends.contradict_though_wide(send, receive);
             (id_reason(events, send), !doubted)
         }
         // Where both logs have their beginning the n-th of each is known.
@@ -257,52 +317,125 @@ fn how(events: &Events, whole: &CompleteLogs, nobody: u32, send: u32, receive: u
     }
 }
 
-/// Whether the ends of a message say that it went between others: each process may number its messages by itself, so that two have one id. An id that
-/// is made to be the only one in the world is believed.
-fn contradict(events: &Events, nobody: u32, send: u32, receive: u32) -> bool {
-    if events.kind[send as usize] != Kind::Send || events.id[send as usize].is_wide() {
-        return false;
-    }
-    let (sender, receiver) = (events.actor[send as usize], events.actor[receive as usize]);
-    let name_of = |actor: u32| events.actors[actor as usize];
-    let says = |name: u32| name != NONE && name != nobody && events.names.text(name) != ANYONE;
-    // Telemetry names the service that is asked, or a machine, and one of its replicas takes it.
-    let replica = |of: u32, actor: u32| is_part(events.names.text(of), events.names.text(name_of(actor)));
-    // Both ends may write addresses in place of names.
-    let (to, taken_by) = (events.to[send as usize], events.to[receive as usize]);
-    let to_another = says(to) && to != name_of(receiver) && to != taken_by && !replica(to, receiver);
-    let from = events.from[receive as usize];
-    let from_another = says(from)
-        && from != name_of(sender)
-        && from != sender_name(events, send, nobody)
-        && !replica(from, sender)
-        // What is outside of the logs is named as one likes.
-        && !(events.in_environment(send) && events.actor_of_name[from as usize] == NONE);
-    to_another || from_another
+/// What the ends of messages say of each other.
+struct Ends<'a> {
+    events: &'a Events,
+    nobody: u32,
+    /// Actors and the names by which they speak of others at the ends of messages, those that are the names of actors; made where somebody asks.
+    known: OnceLock<FxHashSet<(u32, u32)>>,
 }
 
-/// Whether both ends name each other by a number that is only a part of a name, and what is left of the names differs: member 2 of one group has the
-/// number of member 2 of another, and each group may number its messages by itself.
-fn are_numbers_of_parts(events: &Events, send: u32, receive: u32) -> bool {
-    if events.kind[send as usize] != Kind::Send || events.id[send as usize].is_wide() {
-        return false;
+impl<'a> Ends<'a> {
+    fn of(events: &'a Events) -> Ends<'a> {
+        Ends { events, nobody: dead_letters(events), known: OnceLock::new() }
     }
-    // The parts of an actor's name besides the number that is said of it.
-    let besides = |said: u32, e: u32| -> Option<Vec<&str>> {
-        let name = events.actors[events.actor[e as usize] as usize];
-        // Most ends name an actor whole.
-        let text = (said != NONE && said != name).then(|| events.names.text(said))?;
-        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
+
+    /// Whether a name says who an end of a message is.
+    fn says(&self, name: u32) -> bool {
+        name != NONE && name != self.nobody && self.events.names.text(name) != ANYONE
+    }
+
+    fn name_of(&self, e: u32) -> u32 {
+        self.events.actors[self.events.actor[e as usize] as usize]
+    }
+
+    /// The name to which a message was sent, where that is not who received it.
+    fn to_another(&self, send: u32, receive: u32) -> Option<u32> {
+        let (to, receiver) = (self.events.to[send as usize], self.name_of(receive));
+        // Both ends may write addresses in place of names.
+        let is_another = self.says(to) && to != receiver && to != self.events.to[receive as usize];
+        (is_another && !self.is_replica(to, receiver)).then_some(to)
+    }
+
+    /// The name from which a message was received, where that is not who sent it.
+    fn from_another(&self, send: u32, receive: u32) -> Option<u32> {
+        let (from, sender) = (self.events.from[receive as usize], self.name_of(send));
+        let is_another = self.says(from)
+            && from != sender
+            && from != sender_name(self.events, send, self.nobody)
+            && !self.is_replica(from, sender)
+            // What is outside of the logs is named as one likes.
+            && !(self.events.in_environment(send) && self.events.actor_of_name[from as usize] == NONE);
+        is_another.then_some(from)
+    }
+
+    /// Telemetry names the service that is asked, or a machine, and one of its replicas takes it.
+    fn is_replica(&self, of: u32, actor: u32) -> bool {
+        is_part(self.events.names.text(of), self.events.names.text(actor))
+    }
+
+    /// Whether the ends of a message say that it went between others: each process may number its messages by itself, so that two have one id. An
+    /// id that is made to be the only one in the world is believed here.
+    fn contradict(&self, send: u32, receive: u32) -> bool {
+        let events = self.events;
+        if events.kind[send as usize] != Kind::Send || events.id[send as usize].is_wide() {
+            return false;
         }
-        let mut parts: Vec<&str> = events.names.text(name).split('/').collect();
-        let at = parts.iter().position(|part| *part == text)?;
-        parts.remove(at);
-        Some(parts)
-    };
-    match (besides(events.to[send as usize], receive), besides(events.from[receive as usize], send)) {
-        (Some(receiver), Some(sender)) => receiver != sender,
-        _ => false,
+        self.to_another(send, receive).is_some() || self.from_another(send, receive).is_some()
+    }
+
+    /// Whether the ends of a message with such an id say that it went between others, and that is no other name for the same: the name is of
+    /// another actor, or this one is spoken of by its own name elsewhere. The id may be of a request that went on to somebody else.
+    fn contradict_though_wide(&self, send: u32, receive: u32) -> bool {
+        let events = self.events;
+        if events.kind[send as usize] != Kind::Send || !events.id[send as usize].is_wide() {
+            return false;
+        }
+        let another = |name: Option<u32>, speaker: u32, meant: u32| {
+            name.is_some_and(|name| {
+                events.actor_of_name[name as usize] != NONE
+                    || self.known().contains(&(events.actor[speaker as usize], self.name_of(meant)))
+            })
+        };
+        another(self.to_another(send, receive), send, receive)
+            || another(self.from_another(send, receive), receive, send)
+    }
+
+    fn known(&self) -> &FxHashSet<(u32, u32)> {
+        let events = self.events;
+        let spoken_of = |e: u32| {
+            let name = match events.kind[e as usize] {
+                Kind::Send => events.to[e as usize],
+                kind if kind.is_delivery() => events.from[e as usize],
+                _ => NONE,
+            };
+            let is_actor = name != NONE && events.actor_of_name[name as usize] != NONE;
+            is_actor.then_some((events.actor[e as usize], name))
+        };
+        self.known.get_or_init(|| (0..events.len() as u32).filter_map(spoken_of).collect())
+    }
+
+    /// Whether an end of a message names the other.
+    fn confirm(&self, send: u32, receive: u32) -> bool {
+        let (to, from) = (self.events.to[send as usize], self.events.from[receive as usize]);
+        let to_it = self.says(to) && self.to_another(send, receive).is_none();
+        to_it || self.says(from) && self.from_another(send, receive).is_none()
+    }
+
+    /// Whether both ends name each other by a number that is only a part of a name, and what is left of the names differs: member 2 of one group
+    /// has the number of member 2 of another, and each group may number its messages by itself.
+    fn are_numbers_of_parts(&self, send: u32, receive: u32) -> bool {
+        let events = self.events;
+        if events.kind[send as usize] != Kind::Send || events.id[send as usize].is_wide() {
+            return false;
+        }
+        // The parts of an actor's name besides the number that is said of it.
+        let besides = |said: u32, e: u32| -> Option<Vec<&str>> {
+            let name = self.name_of(e);
+            // Most ends name an actor whole.
+            let text = (said != NONE && said != name).then(|| events.names.text(said))?;
+            if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let mut parts: Vec<&str> = events.names.text(name).split('/').collect();
+            let at = parts.iter().position(|part| *part == text)?;
+            parts.remove(at);
+            Some(parts)
+        };
+        match (besides(events.to[send as usize], receive), besides(events.from[receive as usize], send)) {
+            (Some(receiver), Some(sender)) => receiver != sender,
+            _ => false,
+        }
     }
 }
 
@@ -323,41 +456,53 @@ fn id_reason(events: &Events, send: u32) -> Reason {
 #[derive(Default)]
 struct Received {
     all: FxHashSet<(u32, u32)>,
-    /// Of sends to anyone, by the first of them and an actor: how many that one has passed.
-    passed: FxHashMap<(u32, u32), usize>,
+    /// Of sends to anyone, by the first of them, an actor, and whether its own are wanted: how many that one has passed.
+    passed: FxHashMap<(u32, u32, bool), usize>,
 }
 
 impl Received {
-    /// The first of these sends that an actor can have received, which it then has.
-    fn take(&mut self, events: &Events, sends: Option<&mut VecDeque<u32>>, actor: u32) -> Option<u32> {
+    /// The first of these sends that an actor can have received, which it then has. Of its own sends only where they are wanted.
+    fn take(
+        &mut self,
+        events: &Events,
+        sends: Option<&mut VecDeque<u32>>,
+        actor: u32,
+        own: bool,
+    ) -> Option<u32> {
         let sends = sends?;
         let first = *sends.front()?;
+        let fits = |send: u32| own || events.actor[send as usize] != actor;
         if events.receiver(first) != NONE {
             // All of them are to one: what is taken is taken.
-            return std::iter::from_fn(|| sends.pop_front()).find(|&send| self.all.insert((send, NONE)));
+            while sends.front().is_some_and(|send| self.all.contains(&(*send, NONE))) {
+                sends.pop_front();
+            }
+            return sends.iter().copied().find(|&send| fits(send) && self.all.insert((send, NONE)));
         }
-        let passed = self.passed.entry((first, actor)).or_default();
+        let passed = self.passed.entry((first, actor, own)).or_default();
         let (at, send) = sends
             .iter()
             .copied()
             .enumerate()
             .skip(*passed)
-            .find(|&(_, send)| self.all.insert((send, actor)))?;
+            .find(|&(_, send)| fits(send) && self.all.insert((send, actor)))?;
         *passed = at + 1;
         Some(send)
     }
 }
 
 /// Tells the sends of one id apart: equal in everything first, then to the same receiver, each in order. What was sent to anyone comes after what was
-/// sent to the receiver by its name.
-fn resolve(events: &Events, matching: &mut Matching, contents: &Contents, sends: &[u32], receives: &[u32]) {
-    let nobody = dead_letters(events);
+/// sent to the receiver by its name, and what an actor has sent itself after all others where it does not say from whom a message came.
+fn resolve(ends: &Ends<'_>, matching: &mut Matching, contents: &Contents, sends: &[u32], receives: &[u32]) {
+    let (events, nobody) = (ends.events, ends.nobody);
     let mut exact: FxHashMap<_, VecDeque<u32>> = FxHashMap::default();
+    let mut equal: FxHashMap<_, VecDeque<u32>> = FxHashMap::default();
     let mut to: FxHashMap<u32, VecDeque<u32>> = FxHashMap::default();
     for &s in sends {
-        let key = (sender_name(events, s, nobody), events.receiver(s), contents.of(s));
-        exact.entry(key).or_default().push_back(s);
-        to.entry(events.receiver(s)).or_default().push_back(s);
+        let (receiver, content) = (events.receiver(s), contents.of(s));
+        exact.entry((sender_name(events, s, nobody), receiver, content)).or_default().push_back(s);
+        equal.entry((receiver, content)).or_default().push_back(s);
+        to.entry(receiver).or_default().push_back(s);
     }
     let join = |matching: &mut Matching, s: u32, r: u32, reason: Reason| match matching.mate(s) {
         NONE => matching.join(s, r, reason, false),
@@ -367,15 +512,21 @@ fn resolve(events: &Events, matching: &mut Matching, contents: &Contents, sends:
     let mut left = Vec::new();
     for &r in receives {
         let (from, actor, content) = (events.from[r as usize], events.actor[r as usize], contents.of(r));
-        let mut found = |to| received.take(events, exact.get_mut(&(from, to, content)), actor);
-        match found(actor).or_else(|| found(NONE)) {
+        let mut found = |to| received.take(events, exact.get_mut(&(from, to, content)), actor, true);
+        let mut send = found(actor).or_else(|| found(NONE));
+        if send.is_none() && !ends.says(from) {
+            let mut found = |to, own| received.take(events, equal.get_mut(&(to, content)), actor, own);
+            send = found(actor, false).or_else(|| found(NONE, false));
+            send = send.or_else(|| found(actor, true)).or_else(|| found(NONE, true));
+        }
+        match send {
             Some(s) => join(matching, s, r, id_reason(events, s)),
             None => left.push(r),
         }
     }
     for r in left {
         let actor = events.actor[r as usize];
-        let mut found = |receiver| received.take(events, to.get_mut(&receiver), actor);
+        let mut found = |receiver| received.take(events, to.get_mut(&receiver), actor, false);
         match found(actor).or_else(|| found(NONE)) {
             Some(s) => join(matching, s, r, Reason::Inferred),
             None => matching.status[r as usize] = Status::Duplicate,
@@ -454,6 +605,12 @@ mod tests {
                 [send] if is_for_another(send, e) => elsewhere.push((send, e)),
                 [send] => matching.join(send, e, id_reason(events, send), true),
                 _ => shared.entry(sends[0]).or_insert((sends, Vec::new())).1.push(e),
+            }
+        }
+        for send in ends(is_send) {
+            let sends = of(events.id[send as usize]);
+            if sends.len() > 1 && sends[0] == send {
+                shared.entry(send).or_insert((sends, Vec::new()));
             }
         }
         for (send, e) in elsewhere {

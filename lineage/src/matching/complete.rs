@@ -18,16 +18,20 @@ impl CompleteLogs {
             if events.kind[range.start as usize] != Kind::Start {
                 return range.start;
             }
+            let first = range.start;
             let (mut last, mut stopped) = ((0, 0), false);
             let follows = |e: &u32| {
                 let here = events.places.get(*e);
                 // What an incarnation wrote before it died may be lost, unless it says that it was its end.
                 let next = stopped && here.0 == last.0 + 1 && here.1 == 1;
-                let is_next = here.0 == last.0 && here.1 == last.1 + 1 || next;
+                // A start in the middle is that of another life, though nobody says so.
+                let begins = events.kind[*e as usize] == Kind::Start && *e != first;
+                let follows = here.0 == last.0 && here.1 == last.1 + 1 && (!begins || stopped);
+                let is_next = follows || next;
                 (last, stopped) = (here, events.kind[*e as usize] == Kind::Stop);
                 is_next
             };
-            range.start + range.take_while(follows).count() as u32
+            first + range.take_while(follows).count() as u32
         };
         CompleteLogs { end: (0..events.actors.len() as u32).map(end).collect() }
     }

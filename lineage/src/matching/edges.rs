@@ -247,6 +247,16 @@ impl Matching {
         self.certain[receive as usize] = false;
     }
 
+    /// Says the same of further receives of messages, those of which `such` holds for send and receive.
+    pub(crate) fn doubt_further(&mut self, such: impl Fn(u32, u32) -> bool) {
+        for (&(send, receive), how) in self.extra.iter().zip(&mut self.extra_evidence) {
+            if how.reason == Reason::MessageId && such(send, receive) {
+                how.certain = false;
+                self.certain[receive as usize] = false;
+            }
+        }
+    }
+
     /// Parts a receive from its send, because the order of events contradicts the edge.
     pub(crate) fn part(&mut self, receive: u32) {
         let send = std::mem::replace(&mut self.mate[receive as usize], NONE);

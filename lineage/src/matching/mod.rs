@@ -16,4 +16,4 @@ pub(crate) use edges::{Evidence, Matching, Reason, Status};
 
 /// The rules by which messages are joined, and their ids hashed. What is kept to be fast was made by them, and is made anew where they have changed: the number
 /// behind the version is raised when they do.
-pub(crate) const RULES: &str = concat!(env!("CARGO_PKG_VERSION"), "+3");
+pub(crate) const RULES: &str = concat!(env!("CARGO_PKG_VERSION"), "+4");

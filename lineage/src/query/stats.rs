@@ -37,6 +37,9 @@ pub struct Stats {
     pub tied: u64,
     /// By pair of actors, from most messages to fewest.
     pub channels: Vec<ChannelStats>,
+    /// What is odd about the order, as sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
 }
 
 /// Messages from one actor to another that were matched.
@@ -95,6 +98,7 @@ impl Query {
             uncertain: header.uncertain,
             tied: self.tied()?,
             channels: self.channels(&times)?,
+            doubts: crate::execution::load_summary(&self.folder)?.doubts(),
         })
     }
 

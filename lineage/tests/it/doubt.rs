@@ -723,3 +723,99 @@ proptest::proptest! {
         }
     }
 }
+
+/// A message by number, to anyone.
+fn to_anyone(actor: &str, seq: u64, kind: &str, id: &str, payload: &str) -> Value {
+    let end = if kind == "send" { "to" } else { "from" };
+    json!({"actor": actor, "seq": seq, "kind": kind, end: "*", "msg_id": id, "payload": payload})
+}
+
+#[test]
+fn an_answer_with_the_id_of_its_question_is_told_apart_by_content_where_nobody_is_named() {
+    let done = built([
+        to_anyone("client", 1, "send", "r1", "ask"),
+        to_anyone("client", 2, "receive", "r1", "answer"),
+        to_anyone("server", 1, "receive", "r1", "ask"),
+        to_anyone("server", 2, "send", "r1", "answer"),
+    ]);
+    assert_eq!(done.order(false, "client/1", "server/1"), Relation::Before);
+    assert_eq!(done.order(false, "server/2", "client/2"), Relation::Before);
+    assert!(!done.edge("server/2", "client/2").1);
+    // Where both say the same, nobody receives what it sent itself.
+    let done = built([
+        to_anyone("client", 1, "send", "r1", "x"),
+        to_anyone("client", 2, "receive", "r1", "x"),
+        to_anyone("server", 1, "receive", "r1", "x"),
+        to_anyone("server", 2, "send", "r1", "x"),
+    ]);
+    assert_eq!(done.order(false, "client/1", "server/1"), Relation::Before);
+    assert_eq!(done.order(false, "server/2", "client/2"), Relation::Before);
+}
+
+#[test]
+fn a_number_that_one_send_has_is_a_guess_where_others_have_several() {
+    let log = |more: Vec<Value>| {
+        let mut all = vec![
+            to_anyone("p", 1, "send", "7", "b"),
+            to_anyone("p", 2, "send", "8", "c"),
+            to_anyone("worker", 1, "receive", "7", "b"),
+        ];
+        all.extend(more);
+        built(all)
+    };
+    assert!(log(Vec::new()).edge("p/1", "worker/1").1);
+    // Two count their messages from 1 on.
+    let two = log(vec![to_anyone("q", 1, "send", "8", "c")]);
+    assert_eq!(two.order(true, "p/1", "worker/1"), Relation::Concurrent);
+    // One counts anew.
+    let anew = log(vec![to_anyone("p", 3, "send", "8", "d")]);
+    assert_eq!(anew.order(true, "p/1", "worker/1"), Relation::Concurrent);
+    // It says the same twice.
+    let again = log(vec![to_anyone("p", 3, "send", "8", "c")]);
+    assert_eq!(again.order(true, "p/1", "worker/1"), Relation::Before);
+    // Where the receiver is named, others may count as they like.
+    let named = built([
+        json!({"actor": "p", "seq": 1, "kind": "send", "to": "worker", "msg_id": "7", "payload": "b"}),
+        to_anyone("p", 2, "send", "8", "c"),
+        to_anyone("q", 1, "send", "8", "c"),
+        to_anyone("worker", 1, "receive", "7", "b"),
+    ]);
+    assert!(named.edge("p/1", "worker/1").1);
+}
+
+#[test]
+fn an_id_of_a_request_that_goes_through_many_hands_is_a_guess_where_its_ends_name_others() {
+    let id = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let send = |seq: u64, to: &str, id: &str| json!({"actor": "gate", "seq": seq, "kind": "send", "to": to, "msg_id": id});
+    let receive =
+        |from: &str| json!({"actor": "auth", "seq": 1, "kind": "receive", "from": from, "msg_id": id});
+    // The client may be another name for who received it.
+    assert!(built([send(1, "client", id), receive("gate")]).edge("gate/1", "auth/1").1);
+    // Elsewhere it has a name of its own.
+    let other = "1c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let named = built([send(1, "client", id), send(2, "auth", other), receive("gate")]);
+    assert_eq!(named.order(true, "gate/1", "auth/1"), Relation::Concurrent);
+    // It is the name of somebody else.
+    let local = json!({"actor": "client", "seq": 1, "kind": "local"});
+    let known = built([send(1, "client", id), local, receive("gate")]);
+    assert_eq!(known.order(true, "gate/1", "auth/1"), Relation::Concurrent);
+}
+
+#[test]
+fn behind_a_second_start_of_one_life_nothing_is_known_by_counting() {
+    let start = |actor: &str, seq: u64| json!({"actor": actor, "seq": seq, "kind": "start"});
+    let log = |middle: Vec<Value>| {
+        let mut all = vec![start("a", 1), start("b", 1)];
+        all.extend(middle);
+        all.extend([
+            sends("a", 4, "b", json!({"msg_id": counted(1)})),
+            receives("b", 2, "a", json!({"msg_id": counted(1)})),
+        ]);
+        built(all)
+    };
+    let local = |seq: u64, kind: &str| json!({"actor": "a", "seq": seq, "kind": kind});
+    assert!(log(vec![local(2, "local"), local(3, "local")]).edge("a/4", "b/2").1);
+    assert!(!log(vec![local(2, "local"), start("a", 3)]).edge("a/4", "b/2").1);
+    // Where the life before says that it was its end nothing is missing.
+    assert!(log(vec![local(2, "stop"), start("a", 3)]).edge("a/4", "b/2").1);
+}

@@ -443,6 +443,9 @@ fn stats(query: &Query, json: bool, ui: &Ui) -> Answered {
     if stats.channels.len() > CHANNELS {
         text.push_str(&format!("\n  and {} more (--json has all)", stats.channels.len() - CHANNELS));
     }
+    for doubt in &stats.doubts {
+        text.push_str(&format!("\nodd: {doubt}"));
+    }
     ui.result(&text);
     Ok(())
 }

@@ -191,3 +191,31 @@ fn variables_of_the_environment_write_and_verify() {
     let (good, text) = child("broken", "DEMI_VERIFY");
     assert!(good && text.contains("the schedule fails again"), "what it claims is true: {text}");
 }
+
+/// What a task does after it yielded twice in a row is left out, and the promise says so; of one that yields once nothing is.
+#[test]
+fn a_promise_says_that_who_yields_again_lets_others_go_first() {
+    let body = |yields: usize| {
+        move || {
+            let flag = Arc::new(AtomicUsize::new(0));
+            let other = {
+                let flag = Arc::clone(&flag);
+                thread::spawn(move || flag.store(1, Ordering::SeqCst))
+            };
+            for _ in 0..yields {
+                thread::yield_now();
+            }
+            let _ = flag.load(Ordering::SeqCst);
+            other.join().unwrap();
+        }
+    };
+    let promise = |yields| {
+        let check = Check::named("yields");
+        let outcome = check.explore(body(yields));
+        let summary = check.summary(&outcome);
+        assert_eq!(outcome.promise().contains("a second time"), summary.held_back);
+        assert!(summary.verify(Path::new("nowhere")).is_ok());
+        summary.held_back
+    };
+    assert_eq!([0, 1, 2, 3].map(promise), [false, false, true, true]);
+}
