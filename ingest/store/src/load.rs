@@ -386,6 +386,7 @@ impl<'a, T: Transaction> Loader<'a, T> {
         summary.already_quarantined = self.known.quarantine.known_again;
         summary.quarantine_reasons = self.known.quarantine.added;
         summary.actors = self.known.seen.completeness();
+        summary.warnings.extend(self.stamps.behind());
         summary.backwards = tables.end(&summary.system, self.transaction, self.stamps)?;
         Ok(self.report)
     }

@@ -50,6 +50,16 @@ struct Watched {
     shuffled: bool,
     /// Events that were found since [`Stamps::news`] was asked.
     fresh: u64,
+    /// The file and the stamp of the last line, where events are numbered by their stamps.
+    last_line: Option<(String, Stamp)>,
+}
+
+/// Events that are numbered by their stamps and stand behind later ones of their log in one file.
+#[derive(Debug)]
+struct Behind {
+    events: u64,
+    /// The first of them: its actor, file, line and stamp, and the stamp before it.
+    first: (String, String, u64, [String; 2]),
 }
 
 impl Watched {
@@ -93,12 +103,19 @@ pub type Incarnations = BTreeSet<(String, u32)>;
 
 /// Watches the stamps of events that are loaded.
 #[derive(Default)]
-pub struct Stamps(HashMap<String, Vec<(u32, Watched)>, FxBuildHasher>);
+pub struct Stamps {
+    of: HashMap<String, Vec<(u32, Watched)>, FxBuildHasher>,
+    behind: Option<Behind>,
+}
 
 impl Stamps {
     /// Takes an event, wherever it goes.
     pub fn take(&mut self, record: &EventRecord, source: &str, line: u64) {
         let Some(stamp) = record.time.as_ref().and_then(Stamp::read) else { return };
+        // Spans stand where they end, and are numbered by when they begin.
+        if is_clock_seq(record.seq) && stamp.tells(record.seq) && !record.attrs.contains_key("span_id") {
+            self.line((&record.actor, record.incarnation), stamp, Place { source, line });
+        }
         self.take_stamp((&record.actor, record.incarnation, record.seq), stamp, source, line);
     }
 
@@ -114,15 +131,7 @@ impl Stamps {
             // Its place in the order is that of its stamp, in whatever order events come.
             return;
         }
-        let incarnations = self.0.entry_ref(actor).or_default();
-        let at = match incarnations.iter().rposition(|(i, _)| *i == incarnation) {
-            Some(at) => at,
-            None => {
-                incarnations.push((incarnation, Watched::default()));
-                incarnations.len() - 1
-            }
-        };
-        let (_, watched) = &mut incarnations[at];
+        let watched = self.watched(actor, incarnation);
         if seq <= watched.seq {
             // The same event again says nothing new.
             watched.shuffled |= seq < watched.seq;
@@ -134,11 +143,49 @@ impl Stamps {
         }
     }
 
+    fn watched(&mut self, actor: &str, incarnation: u32) -> &mut Watched {
+        let incarnations = self.of.entry_ref(actor).or_default();
+        let at = match incarnations.iter().rposition(|(i, _)| *i == incarnation) {
+            Some(at) => at,
+            None => {
+                incarnations.push((incarnation, Watched::default()));
+                incarnations.len() - 1
+            }
+        };
+        &mut incarnations[at].1
+    }
+
+    /// Takes a line whose event is numbered by its stamp.
+    fn line(&mut self, (actor, incarnation): (&str, u32), stamp: Stamp, place: Place<'_>) {
+        let last = &mut self.watched(actor, incarnation).last_line;
+        let Some((_, before)) = last.as_mut().filter(|(source, _)| source == place.source) else {
+            *last = Some((place.source.to_owned(), stamp));
+            return;
+        };
+        let before = std::mem::replace(before, stamp);
+        if stamp.is_before(before).is_none() {
+            return;
+        }
+        let shown = [stamp.shown(), before.shown()];
+        let first = || (actor.to_owned(), place.source.to_owned(), place.line, shown);
+        self.behind.get_or_insert_with(|| Behind { events: 0, first: first() }).events += 1;
+    }
+
+    /// A sentence about events that stand behind later ones of their log, though they are numbered by their stamps; nothing where there are none.
+    pub fn behind(&self) -> Option<String> {
+        let Behind { events, first: (actor, source, line, [time, before]) } = self.behind.as_ref()?;
+        let what = if *events == 1 { "1 event stands".to_owned() } else { format!("{events} events stand") };
+        Some(format!(
+            "{what} behind later ones of the same log, but the order goes by stamps, which are the numbers here: the first is {time} of {actor} behind \
+             {before} ({source}:{line}). If a clock was set back, the lines are in the true order: leave `seq` out of the mapping"
+        ))
+    }
+
     /// What was found of incarnations of which something was found since this was asked last, and how many events these are. Of events that
     /// came in another order than that of their numbers nothing is known.
     pub fn news(&mut self) -> (Vec<BackwardStamps>, u64) {
         let (mut found, mut events) = (Vec::new(), 0);
-        let incarnations = self.0.values_mut().flatten().map(|(_, watched)| watched);
+        let incarnations = self.of.values_mut().flatten().map(|(_, watched)| watched);
         for watched in incarnations.filter(|watched| watched.fresh > 0 && !watched.shuffled) {
             events += std::mem::take(&mut watched.fresh);
             found.extend(watched.found.iter().map(|(found, _)| found.clone()));
@@ -156,7 +203,7 @@ impl Stamps {
         files: impl FnOnce() -> Result<Vec<SealedFile>, StoreError>,
     ) -> Result<(Vec<BackwardStamps>, Incarnations), StoreError> {
         let (mut found, mut shuffled) = (Vec::new(), BTreeSet::new());
-        for (actor, mut incarnations) in self.0 {
+        for (actor, mut incarnations) in self.of {
             incarnations.sort_by_key(|(incarnation, _)| *incarnation);
             for lives in incarnations.windows(2) {
                 found.extend(begins_before(&actor, &lives[0].1, &lives[1]));
@@ -267,6 +314,28 @@ fn in_files(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_behind_later_ones_of_their_log_are_told_where_stamps_are_numbers() {
+        let told = |lines: &[(&str, &str, &str)], attrs: &str| {
+            let mut stamps = Stamps::default();
+            for (number, (actor, source, time)) in (1..).zip(lines) {
+                let time = format!("2024-05-01T12:00:{time}Z");
+                let seq = demi_formats::time::utc_nanos(&time.as_str().into()).unwrap();
+                let record = format!(
+                    "{{\"actor\":\"{actor}\",\"seq\":{seq},\"kind\":\"local\",\"time\":\"{time}\"{attrs}}}"
+                );
+                stamps.take(&EventRecord::parse(record.as_bytes()).unwrap(), source, number);
+            }
+            stamps.behind()
+        };
+        let back = [("a", "x", "10"), ("b", "x", "03"), ("a", "x", "05"), ("a", "x", "06"), ("b", "x", "04")];
+        let text = told(&back, "").unwrap();
+        assert!(text.starts_with("1 event stands") && text.contains("x:3"), "{text}");
+        assert_eq!(told(&back, ",\"span_id\":\"1\""), None);
+        // Files of one log may be read in any order, and so may logs in one file.
+        assert_eq!(told(&[("a", "x", "10"), ("a", "y", "05"), ("b", "y", "01"), ("b", "y", "01")], ""), None);
+    }
 
     #[test]
     fn incarnations_beside_each_other_run_backwards() {
