@@ -396,6 +396,18 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
         None => Ok(None),
         Some(text) => text.trim().parse::<u64>().map(Some).map_err(|_| no_number(name, &text)),
     };
+    let peer = |name: &str, template: &'a Option<Template>| {
+        let found = template.as_ref().map_or(Ok(None), |template| template.found(scope))?;
+        match &found {
+            Some(Found::Json(value)) if value.is_array() => {
+                Err(format!("'{name}' is a list: `each` makes an event of each of its values"))
+            }
+            Some(Found::Json(value)) if value.is_object() => {
+                Err(format!("'{name}' is an object and no name"))
+            }
+            _ => Ok(found.and_then(Found::text).map(Cow::into_owned)),
+        }
+    };
     let actor = text(&emit.texts.actor)?.filter(|a| !a.is_empty()).ok_or("the actor has no value")?;
     let kind = match emit.fixed_kind {
         Some(kind) => kind,
@@ -416,8 +428,8 @@ fn fill<'a>(emit: &'a Emit, scope: &Scope<'a>) -> Result<EventRecord, String> {
         .map_err(|_| format!("incarnation {incarnation} is too large"))?
         .unsigned_abs();
     event.msg_id = text(&emit.texts.msg_id)?.filter(|id| !is_no_id(id));
-    event.from = text(&emit.texts.from)?;
-    event.to = text(&emit.texts.to)?;
+    event.from = peer("from", &emit.texts.from)?;
+    event.to = peer("to", &emit.texts.to)?;
     event.via = match look(&emit.texts.via, scope)? {
         None => None,
         Some(name) => Some(Via::from_name(&name).ok_or_else(|| format!("unknown via '{name}'"))?),

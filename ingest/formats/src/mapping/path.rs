@@ -28,7 +28,11 @@ pub(crate) fn find<'a>(value: &'a Value, path: &str, trail: Option<&mut Steps>) 
         let names = pointer.split('/').map(|name| Cow::Owned(name.replace("~1", "/").replace("~0", "~")));
         return descend(value, names, false, trail);
     }
-    // A key may itself hold dots.
+    by_names(value, path, trail)
+}
+
+/// The value at names with dots between them. A key may itself hold dots.
+fn by_names<'a>(value: &'a Value, path: &str, trail: Option<&mut Steps>) -> Option<&'a Value> {
     if let Some(found) = value.get(path) {
         if let Some(trail) = trail {
             trail.push(Step::Key(path.to_owned()));
@@ -52,10 +56,10 @@ fn dotted<'a>(value: &'a Value, path: &str, mut trail: Option<&mut Steps>) -> Op
     path.match_indices('.').find_map(|(dot, _)| {
         let (key, rest) = (path.get(..dot)?, path.get(dot + 1..)?);
         let inner = value.get(key)?;
-        let Some(trail) = trail.as_deref_mut() else { return find(inner, rest, None) };
+        let Some(trail) = trail.as_deref_mut() else { return by_names(inner, rest, None) };
         let before = trail.len();
         trail.push(Step::Key(key.to_owned()));
-        let found = find(inner, rest, Some(&mut *trail));
+        let found = by_names(inner, rest, Some(&mut *trail));
         if found.is_none() {
             trail.truncate(before);
         }

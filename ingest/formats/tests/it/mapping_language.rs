@@ -270,6 +270,26 @@ fn texts_for_no_id_are_none() {
 
 /// What a wrapper holds as text is looked into, and names of members may hold dots at any depth.
 #[test]
+fn a_list_is_no_name_of_an_end() {
+    let mapping = mapping(
+        "json",
+        "[event]\nactor = \"a\"\nfrom = \"{from}\"\nto = \"{to}\"\n[[rule]]\nemit = [{ kind = \"send\" }]\n",
+    );
+    let to = |value: &str| {
+        let unit = units(&mapping, &format!("{{\"to\":{value}}}\n")).remove(0);
+        match unit.fate {
+            Fate::Row(events) => events.records[0].to.clone(),
+            Fate::Quarantined(why) => Some(why.reason().to_owned()),
+            Fate::LeftOut(why) => Some(why.to_owned()),
+        }
+    };
+    assert_eq!(to("\"b\"").as_deref(), Some("b"));
+    assert_eq!(to("7").as_deref(), Some("7"));
+    assert!(to("[\"b\",\"c\"]").unwrap().contains("'to' is a list: `each`"));
+    assert!(to("{\"name\":\"b\"}").unwrap().contains("'to' is an object"));
+}
+
+#[test]
 fn values_within_values_are_found() {
     let body =
         "[event]\nactor = '{log!json!get(host.name)}'\nkind = 'local'\ntype = '{resource.service.name}'\n";
