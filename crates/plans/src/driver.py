@@ -432,20 +432,23 @@ class Ballista:
             jobs = [job["job_id"] for job in self.http("/api/jobs") if job["job_name"] == name]
             if len(jobs) != 1:
                 return nothing
-            rows = 0
-            for stage in self.http(f"/api/job/{jobs[0]}/stages?plan_format=metrics")["stages"]:
-                rows += stage["input_rows"] - self.shuffled(stage["stage_plan"] or "")
-            return {**nothing, "rows_read": rows}
+            stages = self.http(f"/api/job/{jobs[0]}/stages?plan_format=metrics")["stages"]
+            return {**nothing, "rows_read": self.scanned(stages)}
         except Exception:  # Counting is no part of the answer.
             return nothing
 
     @staticmethod
-    def shuffled(plan):
-        """The rows that a stage read of other stages, if their number is told to the last digit."""
+    def scanned(stages):
+        """The rows that stages read, without those that others of them made: the number of these is told in three digits, and is a multiple."""
+        made = {stage["stage_id"]: stage["output_rows"] for stage in stages}
         rows = 0
-        for line in plan.splitlines():
-            if "ShuffleReader" in line:
-                rows += int(re.search(r"output_rows=(\d+)[,\]]", line)[1])
+        for stage in stages:
+            rows += stage["input_rows"]
+            for line in stage["stage_plan"].splitlines():
+                if "ShuffleReaderExec" in line:
+                    told = re.search(r"upstream_stage: (\d+),.*metrics=\[output_rows=([0-9.]+)(?: ([KMBT]))?", line)
+                    of, size = made[told[1]], float(told[2]) * 1000 ** " KMBT".index(told[3] or " ")
+                    rows -= of * round(size / of) if of else 0
         return rows
 
     def http(self, path):

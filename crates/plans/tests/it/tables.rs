@@ -114,7 +114,9 @@ fn by_sql(made: &Made, engine: &mut dyn Engine) -> (Rows, Rows, Vec<Vec<i64>>) {
 
 #[test]
 fn sql_makes_the_tables_that_the_order_index_makes() {
-    for kind in EngineKind::ALL.into_iter().filter(|kind| has(*kind)) {
+    // Executors of Ballista 55 have no `generate_series`.
+    let all = [EngineKind::DuckDb, EngineKind::DataFusion, EngineKind::Spark];
+    for kind in all.into_iter().filter(|kind| has(*kind)) {
         let mut engine = engine(kind).unwrap();
         for (what, faults) in [
             ("in order", Faults::default()),
