@@ -34,10 +34,12 @@ impl FromStr for EngineName {
             ("local", None) => Ok(EngineName::Local),
             ("duckdb", None) => Ok(EngineName::DuckDb),
             ("datafusion", None) => Ok(EngineName::DataFusion),
-            ("ballista", Some(place)) if is_host_and_port(place) => Ok(EngineName::Ballista(place.to_owned())),
-            ("ballista", _) => {
-                Err(format!("'{text}' names no scheduler: it is ballista:HOST:PORT, such as ballista:localhost:50050"))
+            ("ballista", Some(place)) if is_host_and_port(place) => {
+                Ok(EngineName::Ballista(place.to_owned()))
             }
+            ("ballista", _) => Err(format!(
+                "'{text}' names no scheduler: it is ballista:HOST:PORT, such as ballista:localhost:50050"
+            )),
             ("spark", place) => Ok(EngineName::Spark(place.map(str::to_owned))),
             _ => Err(format!(
                 "'{text}' is no engine: there are local, duckdb, datafusion, ballista:HOST:PORT, spark and spark:MASTER"

@@ -369,18 +369,15 @@ class Ballista:
         return "'" + path.replace("'", "''") + "'"
 
     def table(self, name, files, columns):
-        table = self.quoted(name)
-        told = [f"DROP TABLE IF EXISTS {table}", f"DROP VIEW IF EXISTS {table}"]
-        if files:
-            # Tables are folders here: one of links to the files.
-            folder = tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder)
-            for number, file in enumerate(files):
-                os.symlink(os.path.abspath(file), os.path.join(folder, f"{number:08}.parquet"))
-            listed = ", ".join(f"{self.quoted(c)} {self.TYPES[t]}" for c, t in columns)
-            told.append(f"CREATE EXTERNAL TABLE {table} ({listed}) STORED AS PARQUET LOCATION {self.text(folder + '/')}")
-        else:
-            nothing = ", ".join(f"CAST(NULL AS {self.TYPES[t]}) AS {self.quoted(c)}" for c, t in columns)
-            told.append(f"CREATE VIEW {table} AS SELECT {nothing} WHERE false")
+        # Tables are folders here: one of links to the files, or of none.
+        folder = tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder)
+        for number, file in enumerate(files):
+            os.symlink(os.path.abspath(file), os.path.join(folder, f"{number:08}.parquet"))
+        listed = ", ".join(f"{self.quoted(c)} {self.TYPES[t]}" for c, t in columns)
+        told = [
+            f"DROP TABLE IF EXISTS {self.quoted(name)}",
+            f"CREATE EXTERNAL TABLE {self.quoted(name)} ({listed}) STORED AS PARQUET LOCATION {self.text(folder + '/')}",
+        ]
         self.tables[name] = told
         self.repeated(lambda: [self.ask(statement) for statement in told])
 
@@ -398,13 +395,11 @@ class Ballista:
     def save(self, text, path):
         def ask():
             # Executors write. What one wrote that was lost stays there, beside what another wrote in its place: so files are counted.
-            self.asked += 1
-            folder = f"{path}-{self.asked}"
+            folder = tempfile.mkdtemp(prefix=os.path.basename(path) + "-", dir=os.path.dirname(os.path.abspath(path)))
             name = self.named()
             wrote = self.ask(f"COPY ({text}) TO {self.text(folder + '/')} STORED AS PARQUET OPTIONS ('format.compression' 'zstd(3)')")
             wrote = int(wrote[1][0])
             counted = self.counted(name)
-            os.makedirs(folder, exist_ok=True)
             there = 0
             if files_of(folder):
                 saved = self.quoted(f"saved {self.asked}")
@@ -413,6 +408,10 @@ class Ballista:
                 self.ask(f"DROP TABLE {saved}")
             if there != wrote:
                 raise Lost(f"{wrote} rows were written, and the files hold {there}")
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            elif os.path.exists(path):
+                os.unlink(path)
             os.rename(folder, path)
             return counted
 

@@ -19,13 +19,7 @@ fn ring() -> (Made, Query, Vec<String>) {
 }
 
 /// Asks for the pasts of events while `fault` is at work, and compares them event by event.
-fn asked(
-    made: &Made,
-    query: &Query,
-    events: &[String],
-    engine: &mut Process,
-    fault: impl FnOnce() + Send,
-) {
+fn asked(made: &Made, query: &Query, events: &[String], engine: &mut Process, fault: impl FnOnce() + Send) {
     let scratch = made.scratch();
     let mut session =
         Session::open(engine, &made.store, &["s".to_owned()], Options::default(), scratch.path()).unwrap();

@@ -26,7 +26,7 @@ pub fn is_there() -> bool {
 }
 
 fn binary(name: &str) -> PathBuf {
-    Path::new(&std::env::var_os(BINARIES).unwrap()).join(name)
+    Path::new(&std::env::var_os(BINARIES).unwrap()).join(name).canonicalize().unwrap()
 }
 
 /// A port that nobody has now.
@@ -109,11 +109,8 @@ impl Cluster {
         // Tests run beside each other, in one environment.
         let script = self.folder.path().join("python");
         let (cli, python) = (binary("ballista-cli"), python());
-        let text = format!(
-            "#!/bin/sh\nDEMI_BALLISTA_CLI='{}' exec '{}' \"$@\"\n",
-            cli.display(),
-            python.display()
-        );
+        let text =
+            format!("#!/bin/sh\nDEMI_BALLISTA_CLI='{}' exec '{}' \"$@\"\n", cli.display(), python.display());
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
         Process::start(EngineKind::Ballista, Some(&format!("127.0.0.1:{}", self.port)), &script)
