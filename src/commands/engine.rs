@@ -19,6 +19,8 @@ pub enum EngineName {
     DuckDb,
     /// Apache DataFusion, in a process of Python.
     DataFusion,
+    /// Apache Ballista: a scheduler, as HOST:PORT.
+    Ballista(String),
     /// Apache Spark, by PySpark: on this machine, or at a master.
     Spark(Option<String>),
 }
@@ -32,12 +34,22 @@ impl FromStr for EngineName {
             ("local", None) => Ok(EngineName::Local),
             ("duckdb", None) => Ok(EngineName::DuckDb),
             ("datafusion", None) => Ok(EngineName::DataFusion),
+            ("ballista", Some(place)) if is_host_and_port(place) => {
+                Ok(EngineName::Ballista(place.to_owned()))
+            }
+            ("ballista", _) => Err(format!(
+                "'{text}' names no scheduler: it is ballista:HOST:PORT, such as ballista:localhost:50050"
+            )),
             ("spark", place) => Ok(EngineName::Spark(place.map(str::to_owned))),
             _ => Err(format!(
-                "'{text}' is no engine: there are local, duckdb, datafusion, spark and spark:MASTER"
+                "'{text}' is no engine: there are local, duckdb, datafusion, ballista:HOST:PORT, spark and spark:MASTER"
             )),
         }
     }
+}
+
+fn is_host_and_port(place: &str) -> bool {
+    place.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
 /// A dialect of SQL.
@@ -46,7 +58,7 @@ impl FromStr for EngineName {
 pub enum SqlDialect {
     /// DuckDB.
     DuckDb,
-    /// Apache DataFusion.
+    /// Apache DataFusion, and Ballista.
     DataFusion,
     /// Apache Spark.
     Spark,
@@ -57,8 +69,8 @@ pub enum SqlDialect {
 /// Which engine finds a causal past, and within which limits.
 #[derive(clap::Args, Clone, Debug)]
 pub struct EngineArgs {
-    /// The engine that finds the causal past in the store's tables of lineage: local, duckdb, datafusion, spark or spark:MASTER. All but local run in the Python
-    /// that DEMI_PYTHON names [default: python3].
+    /// The engine that finds the causal past in the store's tables of lineage: local, duckdb, datafusion, ballista:HOST:PORT, spark or spark:MASTER. All but local
+    /// run in the Python that DEMI_PYTHON names [default: python3].
     #[arg(long, value_name = "ENGINE", global = true)]
     engine: Option<EngineName>,
     /// The most rounds on the engine; then what may still be in the past is fetched and searched here.
@@ -129,7 +141,7 @@ mod plans {
     use super::*;
     use crate::commands::built;
     use demi_lineage::{BuildOptions, ViolationSpec};
-    use demi_plans::{ClosedBy, Dialect, Options, Process, Session, Step};
+    use demi_plans::{ClosedBy, Dialect, EngineKind, Options, Process, Session, Step};
     use demi_schemas::summary::PlanSummary;
     use demi_store::Store;
 
@@ -166,13 +178,14 @@ mod plans {
         /// Starts the engine.
         fn start(&self) -> Result<Process, Box<dyn Error>> {
             let python = std::env::var_os(PYTHON).map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-            let (dialect, place) = match self {
+            let (kind, place) = match self {
                 EngineName::Local => return Err("the local engine is no process".into()),
-                EngineName::DuckDb => (Dialect::DuckDb, None),
-                EngineName::DataFusion => (Dialect::DataFusion, None),
-                EngineName::Spark(place) => (Dialect::Spark, place.as_deref()),
+                EngineName::DuckDb => (EngineKind::DuckDb, None),
+                EngineName::DataFusion => (EngineKind::DataFusion, None),
+                EngineName::Ballista(place) => (EngineKind::Ballista, Some(place.as_str())),
+                EngineName::Spark(place) => (EngineKind::Spark, place.as_deref()),
             };
-            Ok(Process::start(dialect, place, &python)?)
+            Ok(Process::start(kind, place, &python)?)
         }
     }
 
@@ -259,6 +272,7 @@ mod plans {
                 EngineName::Local => "local".into(),
                 EngineName::DuckDb => "duckdb".into(),
                 EngineName::DataFusion => "datafusion".into(),
+                EngineName::Ballista(place) => format!("ballista:{place}"),
                 EngineName::Spark(None) => "spark".into(),
                 EngineName::Spark(Some(master)) => format!("spark:{master}"),
             }
@@ -280,9 +294,22 @@ mod tests {
             "spark:spark://host:7077".parse(),
             Ok(EngineName::Spark(Some("spark://host:7077".into())))
         );
+        assert_eq!("ballista:host:50050".parse(), Ok(EngineName::Ballista("host:50050".into())));
+        assert_eq!("ballista:[::1]:50050".parse(), Ok(EngineName::Ballista("[::1]:50050".into())));
         assert_eq!("duckdb".parse(), Ok(EngineName::DuckDb));
         assert_eq!("duckdb:".parse(), Ok(EngineName::DuckDb), "an empty place is none");
-        for bad in ["", "duck", "local:x", "duckdb:x"] {
+        for bad in [
+            "",
+            "duck",
+            "local:x",
+            "duckdb:x",
+            "ballista",
+            "ballista:",
+            "ballista:host",
+            "ballista::1",
+            "ballista:host:x",
+            "ballista:host:65536",
+        ] {
             assert!(bad.parse::<EngineName>().is_err(), "{bad}");
         }
     }

@@ -392,7 +392,10 @@ fn paths_that_pages_name_exist() {
 }
 
 /// Packages of others that the documents tell people to install.
-const THIRD_PARTY: [&str; 10] = [
+const THIRD_PARTY: [&str; 13] = [
+    "ballista-cli",
+    "ballista-executor",
+    "ballista-scheduler",
     "datafusion",
     "deltalake",
     "duckdb",

@@ -78,6 +78,7 @@ fn what_no_engine_can_do_is_refused_with_the_way() {
     refused(&["query", "store", "--engine", "duckdb", "path", "a/1", "c/2"], "the lengths of all chains");
     refused(&["query", "store", "--fetch", "c/2", "stats"], "--engine");
     refused(&["query", "store", "--engine", "oracle", "past", "c/2"], "is no engine");
+    refused(&["query", "store", "--engine", "ballista", "past", "c/2"], "names no scheduler");
     refused(&["build", "log.jsonl", "--engine", "duckdb", "--out", "exec"], "name one with --store");
     refused(
         &["build", "--store", "store", "--engine", "duckdb", "--last", "3", "--out", "exec"],

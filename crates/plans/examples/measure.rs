@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use demi_formats::{Source, Sources};
 use demi_lineage::query::{PastAnswer, Query};
-use demi_plans::{Dialect, Effort, Options, Process, Session};
+use demi_plans::{Effort, EngineKind, Options, Process, Session};
 use demi_store::{LineageTable, LoadOptions, Store};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -106,9 +106,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         names.iter().map(|name| query.past(index.event(name)?)).collect::<Result<_, _>>()?;
     let python = std::env::var_os("DEMI_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     for engine in engines {
-        let dialect = Dialect::from_name(engine).ok_or("no such engine")?;
+        let (name, place) =
+            engine.split_once(':').map_or((engine.as_str(), None), |(name, place)| (name, Some(place)));
+        let kind = EngineKind::from_name(name).ok_or("no such engine")?;
         let scratch = tempfile::tempdir_in(folder)?;
-        let mut process = Process::start(dialect, None, &python)?;
+        let mut process = Process::start(kind, place, &python)?;
         let rounds = std::env::var("DEMI_MAX_ROUNDS").ok().and_then(|n| n.parse().ok());
         let options =
             Options { max_rounds: rounds.unwrap_or(Options::default().max_rounds), ..Options::default() };

@@ -15,7 +15,7 @@ mod sql;
 pub use engine::{Cell, ColumnType, Counted, Engine, Files, Rows, Saved, Small};
 pub use error::PlanError;
 pub use frontier::{Closed, ClosedBy, Effort, Frontier, Options, Position, close};
-pub use process::Process;
+pub use process::{EngineKind, Process};
 pub use refresh::{Log, Refreshed, logs, refresh, version};
 pub use session::{EngineCut, Place, Session};
 pub use slice::{Slice, SliceSummary};

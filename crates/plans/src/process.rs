@@ -22,10 +22,55 @@ const DRIVER: &str = include_str!("driver.py");
 /// What is kept of what a process says beside its answers.
 const TOLD: usize = 4096;
 
+/// An engine that the driver can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    /// DuckDB.
+    DuckDb,
+    /// Apache DataFusion.
+    DataFusion,
+    /// Apache Ballista, through its command line.
+    Ballista,
+    /// Apache Spark.
+    Spark,
+}
+
+impl EngineKind {
+    /// All of them.
+    pub const ALL: [EngineKind; 4] =
+        [EngineKind::DuckDb, EngineKind::DataFusion, EngineKind::Ballista, EngineKind::Spark];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::DuckDb => "duckdb",
+            EngineKind::DataFusion => "datafusion",
+            EngineKind::Ballista => "ballista",
+            EngineKind::Spark => "spark",
+        }
+    }
+
+    /// The engine of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<EngineKind> {
+        EngineKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// How it wants its statements.
+    #[must_use]
+    pub fn dialect(self) -> Dialect {
+        match self {
+            EngineKind::DuckDb => Dialect::DuckDb,
+            EngineKind::DataFusion | EngineKind::Ballista => Dialect::DataFusion,
+            EngineKind::Spark => Dialect::Spark,
+        }
+    }
+}
+
 /// An engine in a process of its own.
 pub struct Process {
-    name: &'static str,
-    dialect: Dialect,
+    kind: EngineKind,
     child: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
@@ -36,18 +81,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the engine of a dialect with that Python. `place` is the master of a Spark cluster.
+    /// Starts an engine with that Python. `place` is the master of a Spark cluster, or the scheduler of Ballista as HOST:PORT.
     ///
     /// # Errors
-    /// When there is no such engine for the dialect, or Python does not have it.
-    pub fn start(dialect: Dialect, place: Option<&str>, python: &Path) -> Result<Process, PlanError> {
-        let name = dialect.name();
+    /// When Python does not have the engine, or it is not where it should be.
+    pub fn start(kind: EngineKind, place: Option<&str>, python: &Path) -> Result<Process, PlanError> {
+        let name = kind.name();
         let failed = |reason: String| PlanError::NoEngine { engine: name, python: python.to_owned(), reason };
-        if dialect == Dialect::Trino {
-            return Err(failed(
-                "there is no driver for it: --explain-sql=trino prints its statements".into(),
-            ));
-        }
         let folder =
             tempfile::Builder::new().prefix(".demi-plans-").tempdir().map_err(|e| failed(e.to_string()))?;
         let script = folder.path().join("driver.py");
@@ -67,8 +107,7 @@ impl Process {
             return Err(failed("it has no pipes".into()));
         };
         let mut engine = Process {
-            name,
-            dialect,
+            kind,
             child,
             requests: Some(requests),
             answers: BufReader::new(answers),
@@ -91,7 +130,7 @@ impl Process {
     }
 
     fn failed(&self, step: &'static str, reason: impl ToString) -> PlanError {
-        PlanError::Engine { engine: self.name, step, reason: reason.to_string() }
+        PlanError::Engine { engine: self.kind.name(), step, reason: reason.to_string() }
     }
 
     fn ask(&mut self, step: &'static str, request: &Value) -> Result<Value, PlanError> {
@@ -179,11 +218,11 @@ fn write(table: &Small, path: &Path) -> Result<(), PlanError> {
 
 impl Engine for Process {
     fn name(&self) -> &'static str {
-        self.name
+        self.kind.name()
     }
 
     fn dialect(&self) -> Dialect {
-        self.dialect
+        self.kind.dialect()
     }
 
     fn open(&mut self, tables: &[Files]) -> Result<(), PlanError> {
@@ -208,7 +247,7 @@ impl Engine for Process {
     }
 
     fn query(&mut self, step: Step, keys: &[i64]) -> Result<Rows, PlanError> {
-        let request = json!({"do": "query", "sql": step.text(self.dialect, keys)});
+        let request = json!({"do": "query", "sql": step.text(self.kind.dialect(), keys)});
         let answer = self.ask(step.name(), &request)?;
         let not_rows = || self.failed(step.name(), "its answer holds no rows of numbers");
         let rows = answer["rows"].as_array().ok_or_else(not_rows)?;
@@ -220,7 +259,7 @@ impl Engine for Process {
     }
 
     fn save(&mut self, step: Step, path: &Path) -> Result<Saved, PlanError> {
-        let request = json!({"do": "save", "sql": step.text(self.dialect, &[]), "path": path});
+        let request = json!({"do": "save", "sql": step.text(self.kind.dialect(), &[]), "path": path});
         let answer = self.ask(step.name(), &request)?;
         let files: Vec<PathBuf> = serde_json::from_value(answer["files"].clone()).unwrap_or_default();
         Ok(Saved { files, counted: counted(&answer) })

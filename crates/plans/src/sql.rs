@@ -24,23 +24,6 @@ impl Dialect {
     /// All of them.
     pub const ALL: [Dialect; 4] = [Dialect::DuckDb, Dialect::DataFusion, Dialect::Spark, Dialect::Trino];
 
-    /// Its name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Dialect::DuckDb => "duckdb",
-            Dialect::DataFusion => "datafusion",
-            Dialect::Spark => "spark",
-            Dialect::Trino => "trino",
-        }
-    }
-
-    /// The dialect of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Dialect> {
-        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
-    }
-
     /// The name of a column that is a word of the language.
     fn quoted(self, name: &str) -> String {
         if self == Dialect::Spark { format!("`{name}`") } else { format!("\"{name}\"") }
@@ -73,9 +56,9 @@ impl Dialect {
         }
     }
 
-    /// Whether the keys of a join are written down as well: Spark looks for few rows in a file only if it is told which before it begins.
+    /// Whether the keys of a join are written down as well: Spark and Ballista look for few rows in a file only if they are told which before they begin.
     fn wants_literals(self) -> bool {
-        matches!(self, Dialect::Spark | Dialect::Trino)
+        matches!(self, Dialect::DataFusion | Dialect::Spark | Dialect::Trino)
     }
 }
 

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use demi_formats::{Source, Sources};
 use demi_lineage::generate::{Generator, Mix};
 use demi_lineage::query::Query;
-use demi_plans::{Dialect, Engine, PlanError, Process, Refreshed};
+use demi_plans::{Engine, EngineKind, PlanError, Process, Refreshed};
 use demi_schemas::EventRecord;
 use demi_store::{LoadOptions, Store};
 use tempfile::TempDir;
+
+use crate::cluster::{self, Cluster};
 
 /// A store, and where its orders are.
 pub struct Made {
@@ -72,17 +74,21 @@ pub fn generated(mix: &Mix) -> Vec<EventRecord> {
     Generator::new(mix).map(|event| event.record).collect()
 }
 
-fn python() -> PathBuf {
+/// The Python that has the engines.
+pub fn python() -> PathBuf {
     std::env::var_os("DEMI_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from)
 }
 
-/// Whether this machine's Python has the package of an engine. Says so where it has not.
-pub fn has(dialect: Dialect) -> bool {
-    let package = if dialect == Dialect::Spark { "pyspark" } else { dialect.name() };
+/// Whether this machine has an engine, or its Python has the package of it. Says so where it has not.
+pub fn has(kind: EngineKind) -> bool {
+    if kind == EngineKind::Ballista {
+        return cluster::is_there();
+    }
+    let package = if kind == EngineKind::Spark { "pyspark" } else { kind.name() };
     let import = format!("import {package}");
     let tried = std::process::Command::new(python()).args(["-c", &import]).output();
     let there = tried.is_ok_and(|tried| tried.status.success())
-        && (dialect != Dialect::Spark || std::env::var_os("DEMI_SPARK").is_some());
+        && (kind != EngineKind::Spark || std::env::var_os("DEMI_SPARK").is_some());
     if !there {
         println!("skipped: no {package} in this Python (set DEMI_PYTHON, and DEMI_SPARK=1 for Spark)");
     }
@@ -90,14 +96,17 @@ pub fn has(dialect: Dialect) -> bool {
 }
 
 /// An engine that this machine has.
-pub fn engine(dialect: Dialect) -> Result<Box<dyn Engine>, PlanError> {
-    Ok(Box::new(Process::start(dialect, None, Path::new(&python()))?))
+pub fn engine(kind: EngineKind) -> Result<Box<dyn Engine>, PlanError> {
+    if kind == EngineKind::Ballista {
+        return Ok(Box::new(Cluster::start().engine()?));
+    }
+    Ok(Box::new(Process::start(kind, None, Path::new(&python()))?))
 }
 
 /// The engines that this machine has, by their dialects.
 pub fn engines() -> Vec<Box<dyn Engine>> {
-    let all = [Dialect::DuckDb, Dialect::DataFusion, Dialect::Spark];
-    all.into_iter().filter(|dialect| has(*dialect)).map(|dialect| engine(dialect).unwrap()).collect()
+    let there = EngineKind::ALL.into_iter().filter(|kind| has(*kind));
+    there.map(|kind| engine(kind).unwrap()).collect()
 }
 
 /// The recorded executions, where they are.

@@ -8,6 +8,8 @@
 )]
 
 mod answers;
+mod ballista;
+mod cluster;
 mod common;
 mod loops;
 mod memory;
