@@ -106,11 +106,14 @@ impl Cluster {
 
     /// A driver of this cluster.
     pub fn process(&self) -> Result<Process, PlanError> {
-        // Tests run beside each other, in one environment.
+        // Tests run beside each other, in one environment. What a killed executor holds for ever is asked for again.
         let script = self.folder.path().join("python");
         let (cli, python) = (binary("ballista-cli"), python());
-        let text =
-            format!("#!/bin/sh\nDEMI_BALLISTA_CLI='{}' exec '{}' \"$@\"\n", cli.display(), python.display());
+        let text = format!(
+            "#!/bin/sh\nDEMI_BALLISTA_TIMEOUT=20 DEMI_BALLISTA_CLI='{}' exec '{}' \"$@\"\n",
+            cli.display(),
+            python.display()
+        );
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
         Process::start(EngineKind::Ballista, Some(&format!("127.0.0.1:{}", self.port)), &script)
@@ -143,7 +146,7 @@ fn executor(folder: &Path, scheduler: u16, number: usize) -> Killed {
     std::fs::create_dir(&work).unwrap();
     let args = format!(
         "--scheduler-host 127.0.0.1 --scheduler-port {scheduler} --bind-host 127.0.0.1 --external-host 127.0.0.1 \
-         --bind-port {} --bind-grpc-port {} --bind-health-port {} --vcores 1 --executor-heartbeat-interval-seconds 1",
+         --bind-port {} --bind-grpc-port {} --bind-health-port {} --vcores 4 --executor-heartbeat-interval-seconds 1",
         free(),
         free(),
         free()
