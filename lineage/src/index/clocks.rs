@@ -357,13 +357,20 @@ fn fill(
 }
 
 impl Index {
-    /// Makes clocks in memory that are nearer to each other than the stored ones, for many questions about pasts: then a sweep ends after a few
-    /// events of each actor. Nothing where that would cost more than it gains.
-    pub(crate) fn prepare_for_many(&mut self) -> Result<(), LineageError> {
+    /// Makes clocks in memory that are nearer to each other than the stored ones, for so many questions about pasts: then a sweep ends after a few
+    /// events of each actor. Nothing where that would cost more than the questions do without them.
+    pub(crate) fn prepare_for_many(&mut self, questions: u64) -> Result<(), LineageError> {
         let header = &self.header;
         let numbers = u64::from(header.events) * header.actors.len() as u64;
         let stride = DENSE.max(u32::try_from(numbers.div_ceil(MOST_NUMBERS)).unwrap_or(u32::MAX));
         if numbers > MOST_WORK || header.stride > 0 && header.stride <= 2 * stride {
+            return Ok(());
+        }
+        // The last event has about the longest past.
+        let mut sweep = Sweep::new(&*self, Limits::default());
+        sweep.add(header.events.saturating_sub(1))?;
+        sweep.run()?;
+        if questions.saturating_mul(sweep.visited()) < 2 * numbers {
             return Ok(());
         }
         let clocks = Clocks::with_stride(header, stride);

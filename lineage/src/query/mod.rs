@@ -80,12 +80,12 @@ impl Query {
         })
     }
 
-    /// Prepares for many questions about pasts, one after the other: what the first of them take longer, the others are faster by.
+    /// Prepares for so many questions about pasts, one after the other, where that takes no longer than the questions themselves.
     ///
     /// # Errors
     /// When a file of the index cannot be read.
-    pub fn prepare_for_many(&mut self) -> Result<(), LineageError> {
-        self.index.prepare_for_many()
+    pub fn prepare_for_many(&mut self, questions: u64) -> Result<(), LineageError> {
+        self.index.prepare_for_many(questions)
     }
 
     /// Whether only edges count that could not be otherwise.

@@ -141,7 +141,7 @@ fn check(records: &[EventRecord], certain: bool) -> Result<(), TestCaseError> {
     build(&[file.into()], &options, &exec, &mut |_| {}).unwrap();
     let query = Query::open(&exec, certain).unwrap();
     let mut prepared = Query::open(&exec, certain).unwrap();
-    prepared.prepare_for_many().unwrap();
+    prepared.prepare_for_many(u64::MAX).unwrap();
     let truth = closure(records, &messages(&exec), certain);
     let n = truth.names.len();
     prop_assert_eq!(query.index().header().events as usize, n);

@@ -1,6 +1,6 @@
 //! The questions that have a word of their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use demi_lineage::query::{CutAnswer, CutSpec, InFlight, PastAnswer, Query, Relation};
@@ -116,7 +116,7 @@ pub struct EventArgs {
 impl EventArgs {
     /// The file of events, or the event.
     #[cfg(feature = "plans")]
-    pub fn named(&self) -> (Option<&std::path::Path>, Option<&str>) {
+    pub fn named(&self) -> (Option<&Path>, Option<&str>) {
         (self.events.as_deref(), self.event.as_deref())
     }
 }
@@ -133,9 +133,12 @@ impl Ask {
         )
     }
 
-    /// Whether the pasts of many events are asked for.
-    pub fn is_many_pasts(&self) -> bool {
-        matches!(self, Ask::Past(EventArgs { events: Some(_), .. }))
+    /// The file of events whose pasts are asked for, if there is one.
+    pub fn many_pasts(&self) -> Option<&Path> {
+        match self {
+            Ask::Past(EventArgs { events: Some(file), .. }) => Some(file),
+            _ => None,
+        }
     }
 }
 

@@ -78,8 +78,8 @@ pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
 
 fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     let mut query = Query::open(&order.folder, args.certain)?;
-    if args.ask.as_ref().is_some_and(ask::Ask::is_many_pasts) {
-        query.prepare_for_many()?;
+    if let Some(events) = args.ask.as_ref().and_then(ask::Ask::many_pasts) {
+        query.prepare_for_many(lines_of(events)?)?;
     }
     let incomplete = match order.incomplete()? {
         Some(incomplete) => incomplete,
@@ -97,6 +97,17 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
         (None, Some(text)) => sql::run(text, &args.sql, quarantine, &query, ui),
         (Some(_), Some(_)) => Err("--sql and a question cannot be combined".into()),
         (None, None) => Err("nothing is asked: name a question (see --help) or give --sql".into()),
+    }
+}
+
+/// Questions that who asks on standard input is taken to have.
+const PIPED: u64 = 1000;
+
+/// How many lines a file has, about; of standard input nobody knows before.
+fn lines_of(path: &Path) -> std::io::Result<u64> {
+    match path == Path::new("-") {
+        true => Ok(PIPED),
+        false => Ok(std::io::BufReader::new(std::fs::File::open(path)?).split(b'\n').count() as u64),
     }
 }
 
