@@ -29,7 +29,7 @@ const NOT_RUN: [(&str, usize); 7] = [
     ("is about a model that is not there", 1),
     ("it takes a project with tests of threads", 2),
     ("needs a cluster", 1),
-    ("needs an engine", 3),
+    ("needs an engine", 2),
     ("waits for a person at a debugger", 2),
 ];
 
