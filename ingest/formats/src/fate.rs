@@ -152,7 +152,7 @@ mod tests {
             let first = row.split('|').nth(1).unwrap();
             first.split(',').map(|word| word.trim().trim_matches('`').to_owned()).collect()
         };
-        let told: BTreeSet<String> = rows.flat_map(|row| words(row)).collect();
+        let told: BTreeSet<String> = rows.flat_map(words).collect();
         assert_eq!(told, REASONS.iter().map(|word| (*word).to_owned()).collect());
     }
 }

@@ -248,7 +248,7 @@ pub(crate) fn hang_on_names(events: &Events, matching: &Matching) -> bool {
     let hangs = |send: u32, mate: u32| {
         events.kind[send as usize] == Kind::Send
             && events.id[send as usize].is_wide()
-            && (ends.to_another(send, mate).is_some() || ends.from_another(send, mate).is_some())
+            && (ends.another_receiver(send, mate).is_some() || ends.another_sender(send, mate).is_some())
     };
     (0..events.len() as u32).any(|send| matching.mate(send) != NONE && hangs(send, matching.mate(send)))
 }
@@ -340,7 +340,7 @@ impl<'a> Ends<'a> {
     }
 
     /// The name to which a message was sent, where that is not who received it.
-    fn to_another(&self, send: u32, receive: u32) -> Option<u32> {
+    fn another_receiver(&self, send: u32, receive: u32) -> Option<u32> {
         let (to, receiver) = (self.events.to[send as usize], self.name_of(receive));
         // Both ends may write addresses in place of names.
         let is_another = self.says(to) && to != receiver && to != self.events.to[receive as usize];
@@ -348,7 +348,7 @@ impl<'a> Ends<'a> {
     }
 
     /// The name from which a message was received, where that is not who sent it.
-    fn from_another(&self, send: u32, receive: u32) -> Option<u32> {
+    fn another_sender(&self, send: u32, receive: u32) -> Option<u32> {
         let (from, sender) = (self.events.from[receive as usize], self.name_of(send));
         let is_another = self.says(from)
             && from != sender
@@ -371,7 +371,7 @@ impl<'a> Ends<'a> {
         if events.kind[send as usize] != Kind::Send || events.id[send as usize].is_wide() {
             return false;
         }
-        self.to_another(send, receive).is_some() || self.from_another(send, receive).is_some()
+        self.another_receiver(send, receive).is_some() || self.another_sender(send, receive).is_some()
     }
 
     /// Whether the ends of a message with such an id say that it went between others, and that is no other name for the same: the name is of
@@ -387,8 +387,8 @@ impl<'a> Ends<'a> {
                     || self.known().contains(&(events.actor[speaker as usize], self.name_of(meant)))
             })
         };
-        another(self.to_another(send, receive), send, receive)
-            || another(self.from_another(send, receive), receive, send)
+        another(self.another_receiver(send, receive), send, receive)
+            || another(self.another_sender(send, receive), receive, send)
     }
 
     fn known(&self) -> &FxHashSet<(u32, u32)> {
@@ -408,8 +408,8 @@ impl<'a> Ends<'a> {
     /// Whether an end of a message names the other.
     fn confirm(&self, send: u32, receive: u32) -> bool {
         let (to, from) = (self.events.to[send as usize], self.events.from[receive as usize]);
-        let to_it = self.says(to) && self.to_another(send, receive).is_none();
-        to_it || self.says(from) && self.from_another(send, receive).is_none()
+        let to_it = self.says(to) && self.another_receiver(send, receive).is_none();
+        to_it || self.says(from) && self.another_sender(send, receive).is_none()
     }
 
     /// Whether both ends name each other by a number that is only a part of a name, and what is left of the names differs: member 2 of one group
