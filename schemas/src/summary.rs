@@ -293,19 +293,6 @@ pub struct BuildSummary {
     pub window: Option<WindowSummary>,
 }
 
-impl BuildSummary {
-    /// What is odd about the order, as sentences.
-    #[must_use]
-    pub fn doubts(&self) -> Vec<String> {
-        let missing = match self.unmatched.sender_missing {
-            0 => None,
-            1 => Some("1 received message has no send in the logs".to_owned()),
-            count => Some(format!("{count} received messages have no send in the logs")),
-        };
-        self.warnings.iter().cloned().chain(missing).collect()
-    }
-}
-
 /// What a window begins at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

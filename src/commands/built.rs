@@ -188,7 +188,7 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
 
 /// Says what is odd about an order: once each, where it was built just now, and otherwise that there is something.
 fn doubts(folder: &Path, is_known: bool, ui: &Ui) -> Result<(), LineageError> {
-    let warnings = demi_lineage::execution::load_summary(folder)?.doubts();
+    let warnings = demi_lineage::execution::load_summary(folder)?.warnings;
     match (warnings.len(), is_known) {
         (0, _) => {}
         (count, true) => {

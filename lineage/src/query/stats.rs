@@ -98,7 +98,7 @@ impl Query {
             uncertain: header.uncertain,
             tied: self.tied()?,
             channels: self.channels(&times)?,
-            doubts: crate::execution::load_summary(&self.folder)?.doubts(),
+            doubts: crate::execution::load_summary(&self.folder)?.warnings,
         })
     }
 
