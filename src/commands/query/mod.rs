@@ -79,7 +79,7 @@ pub fn run(args: QueryArgs, ui: &Ui) -> Outcome {
 fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     let mut query = Query::open(&order.folder, args.certain)?;
     if let Some(events) = args.ask.as_ref().and_then(ask::Ask::many_pasts) {
-        query.prepare_for_many(lines_of(events)?)?;
+        query.prepare_for_many(lines_of(events))?;
     }
     let incomplete = match order.incomplete()? {
         Some(incomplete) => incomplete,
@@ -100,15 +100,16 @@ fn answer(args: &QueryArgs, order: &built::Order, ui: &Ui) -> Outcome {
     }
 }
 
-/// Questions that who asks on standard input is taken to have.
+/// Questions that who asks through a pipe is taken to have.
 const PIPED: u64 = 1000;
 
-/// How many lines a file has, about; of standard input nobody knows before.
-fn lines_of(path: &Path) -> std::io::Result<u64> {
-    match path == Path::new("-") {
-        true => Ok(PIPED),
-        false => Ok(std::io::BufReader::new(std::fs::File::open(path)?).split(b'\n').count() as u64),
+/// How many lines a file has, about. What can be read only once, as standard input, is not looked at. Who reads the file says what is wrong with it.
+fn lines_of(path: &Path) -> u64 {
+    if !std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return PIPED;
     }
+    let file = std::fs::File::open(path);
+    file.map_or(0, |file| std::io::BufReader::new(file).split(b'\n').count() as u64)
 }
 
 /// Calls `f` with each line of a file (or of standard input, for `-`) that is not empty; errors name the line.
