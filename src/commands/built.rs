@@ -172,7 +172,7 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
     }
     bar.finish_and_clear();
     let built = built?;
-    doubts(&folder, built == Refreshed::Current && reason.is_none(), ui)?;
+    doubts(&folder, built == Refreshed::Current && reason.is_none(), ui);
     match (built, reason) {
         (_, Some(reason)) => {
             ui.note(&format!("{reason}, so the order was built in a temporary folder and is not kept"));
@@ -186,18 +186,19 @@ pub fn order(target: &Path, named: Option<&str>, ui: &Ui) -> Result<Order, Box<d
     Ok(Order { folder, store: Some((store, system)), temporary })
 }
 
-/// Says what is odd about an order: once each, where it was built just now, and otherwise that there is something.
-fn doubts(folder: &Path, is_known: bool, ui: &Ui) -> Result<(), LineageError> {
-    let warnings = demi_lineage::execution::load_summary(folder)?.warnings;
+/// Says what is odd about an order: once each, where it was built just now, and otherwise that there is something. A summary that cannot be read is
+/// no matter here: who answers from the order finds it, and mends it.
+fn doubts(folder: &Path, is_known: bool, ui: &Ui) {
+    let warnings =
+        demi_lineage::execution::load_summary(folder).map_or_else(|_| Vec::new(), |read| read.warnings);
     match (warnings.len(), is_known) {
         (0, _) => {}
+        (1, true) => ui.note("there is 1 doubt about the order: `query stats` says which"),
         (count, true) => {
-            let what = if count == 1 { "1 doubt".to_owned() } else { format!("{count} doubts") };
-            ui.note(&format!("there is {what} about the order: `query stats` says which"));
+            ui.note(&format!("there are {count} doubts about the order: `query stats` says which"))
         }
         (_, false) => warnings.iter().for_each(|warning| ui.note(&format!("warning: {warning}"))),
     }
-    Ok(())
 }
 
 impl Order {

@@ -166,9 +166,11 @@ impl Stamps {
         if stamp.is_before(before).is_none() {
             return;
         }
-        let shown = [stamp.shown(), before.shown()];
-        let first = || (actor.to_owned(), place.source.to_owned(), place.line, shown);
-        self.behind.get_or_insert_with(|| Behind { events: 0, first: first() }).events += 1;
+        let first = || {
+            let shown = [stamp.shown(), before.shown()];
+            Behind { events: 0, first: (actor.to_owned(), place.source.to_owned(), place.line, shown) }
+        };
+        self.behind.get_or_insert_with(first).events += 1;
     }
 
     /// A sentence about events that stand behind later ones of their log, though they are numbered by their stamps; nothing where there are none.

@@ -41,7 +41,7 @@ impl Slots {
         ((low ^ high.rotate_left(32)).wrapping_mul(ODD) >> (u64::BITS - self.bits)) as usize
     }
 
-    /// The steps of a moment's slot, or of the one that it would come into.
+    /// Which slot a moment is in, or would come into.
     fn find(&self, low: u64, high: u64) -> usize {
         let mut at = self.home(low, high);
         loop {
