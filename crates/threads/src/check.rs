@@ -189,7 +189,7 @@ impl Outcome {
             None => "no failure found, and no bound is complete".to_owned(),
         };
         if self.held_back && self.complete.is_some() {
-            text.push_str(summary::HELD_BACK);
+            text.push_str(summary::held_back(self.cost));
         }
         if self.complete.is_none_or(|complete| complete < self.bound) {
             text.push_str(&format!(

@@ -171,6 +171,9 @@ impl fmt::Display for FailureKind {
                             write!(f, ", which it holds itself since {at}")?
                         }
                         (Some(by), Some(at)) => write!(f, ", which {by} holds since {at}")?,
+                        (Some(by), None) if one.op == "read" => {
+                            write!(f, ", for which {by} waits already, to write")?
+                        }
                         (Some(by), None) if one.op != "join" => write!(f, ", which {by} holds")?,
                         _ => {}
                     }

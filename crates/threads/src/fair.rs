@@ -31,6 +31,10 @@ impl Tasks {
         self.0.clear();
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
     fn meets(&self, other: &Tasks) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
@@ -141,17 +145,25 @@ impl Fair {
         }
     }
 
-    /// Removes those that have to let another one go first which is enabled, and says whether there were any.
-    pub(crate) fn filter(&self, enabled: &mut Vec<TaskId>) -> bool {
+    /// Puts those last that have to let another one go first which is enabled, and says how many the others are. Both keep their order.
+    pub(crate) fn order(&self, enabled: &mut [TaskId]) -> usize {
         if !self.active {
-            return false;
+            return enabled.len();
         }
-        let before = enabled.len();
         let mut now = Tasks::default();
         enabled.iter().for_each(|task| now.insert(*task));
-        enabled
-            .retain(|task| self.tasks.get(usize::from(*task)).is_none_or(|since| !since.behind.meets(&now)));
-        enabled.len() < before
+        let held =
+            |task: TaskId| self.tasks.get(usize::from(task)).is_some_and(|since| since.behind.meets(&now));
+        // A stable sort, and what it compares is one bit.
+        enabled.sort_by_key(|task| held(*task));
+        enabled.partition_point(|task| !held(*task))
+    }
+
+    /// A task goes on though it had to let others go first: until it yields again, it has not.
+    pub(crate) fn goes_on(&mut self, task: TaskId) {
+        if let Some(since) = self.tasks.get_mut(usize::from(task)) {
+            since.behind.clear();
+        }
     }
 
     /// A number for all of it, with tasks known by what does not depend on the order in which they were made.
@@ -179,16 +191,28 @@ mod tests {
     fn a_task_that_yields_twice_lets_one_go_first_that_waited_all_the_time() {
         let mut fair = Fair::default();
         fair.stepped(0, &[0, 1], true);
-        let mut enabled = vec![0, 1];
-        fair.filter(&mut enabled);
-        assert_eq!(enabled, [0, 1], "the first yield adds nothing");
+        let order = |fair: &Fair| {
+            let mut enabled = [0, 1];
+            let first = fair.order(&mut enabled);
+            (enabled, first)
+        };
+        assert_eq!(order(&fair), ([0, 1], 2), "the first yield adds nothing");
         fair.stepped(0, &[0, 1], true);
-        fair.filter(&mut enabled);
-        assert_eq!(enabled, [1]);
+        assert_eq!(order(&fair), ([1, 0], 1));
         fair.stepped(1, &[0, 1], false);
-        let mut enabled = vec![0, 1];
-        fair.filter(&mut enabled);
-        assert_eq!(enabled, [0, 1]);
+        assert_eq!(order(&fair), ([0, 1], 2));
+    }
+
+    #[test]
+    fn a_task_that_goes_on_all_the_same_has_to_let_others_first_from_its_next_yield_on() {
+        let mut fair = Fair::default();
+        fair.stepped(0, &[0, 1], true);
+        fair.stepped(0, &[0, 1], true);
+        fair.goes_on(0);
+        fair.stepped(0, &[0, 1], false);
+        assert_eq!(fair.order(&mut [0, 1]), 2);
+        fair.stepped(0, &[0, 1], true);
+        assert_eq!(fair.order(&mut [0, 1]), 1);
     }
 
     #[test]
@@ -197,7 +221,7 @@ mod tests {
         fair.stepped(0, &[0, 1], true);
         fair.stepped(0, &[0, 1, 2], true);
         let mut enabled = vec![0, 2];
-        fair.filter(&mut enabled);
+        assert_eq!(fair.order(&mut enabled), 2);
         assert_eq!(enabled, [0, 2], "2 was not enabled all the time since the last yield but one");
     }
 }

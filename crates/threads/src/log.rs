@@ -39,9 +39,21 @@ impl Logged {
         match self {
             Logged::Lock => matches!(
                 kind,
-                Kind::Lock | Kind::TryLock | Kind::Read | Kind::TryRead | Kind::Write | Kind::TryWrite
+                Kind::Lock
+                    | Kind::TryLock
+                    | Kind::Read
+                    | Kind::ReadRecursive
+                    | Kind::TryRead
+                    | Kind::UpgradableRead
+                    | Kind::TryUpgradableRead
+                    | Kind::Upgrade
+                    | Kind::TryUpgrade
+                    | Kind::Write
+                    | Kind::TryWrite
             ),
-            Logged::Unlock => matches!(kind, Kind::Unlock | Kind::Unread | Kind::Unwrite),
+            Logged::Unlock => {
+                matches!(kind, Kind::Unlock | Kind::Unread | Kind::Unwrite | Kind::EndUpgradable)
+            }
             Logged::Wait => matches!(kind, Kind::Wait | Kind::Park | Kind::ParkOrTimeOut | Kind::Arrive),
             Logged::Notify => {
                 matches!(kind, Kind::NotifyOne | Kind::NotifyAll | Kind::Unpark | Kind::WakeTask)
@@ -51,8 +63,12 @@ impl Logged {
                 Kind::Load
                     | Kind::Update
                     | Kind::Read
+                    | Kind::ReadRecursive
                     | Kind::TryRead
+                    | Kind::UpgradableRead
+                    | Kind::TryUpgradableRead
                     | Kind::OnceGet
+                    | Kind::OnceWait
                     | Kind::Recv
                     | Kind::TryRecv
                     | Kind::RecvOrTimeOut

@@ -42,14 +42,7 @@ pub(crate) struct Pieces {
 
 /// Runs once by directives.
 pub(crate) fn follow(body: &Body, ways: Ways, directives: &[Directive], log: bool) -> Result<Run, Failure> {
-    let plan = Plan {
-        guide: directed(directives),
-        cost: Cost::Preemptions,
-        cached: false,
-        log,
-        expands: false,
-        compares: false,
-    };
+    let plan = Plan { log, ..Plan::by(directed(directives)) };
     let single = Single::new(plan, move |world, ended| Run {
         directives: world.directives(),
         preemptions: ended.preemptions,
@@ -73,14 +66,7 @@ pub(crate) fn follow_log(
     ways: Ways,
     log: Arc<Log>,
 ) -> Result<(Option<Found>, Option<Followed>), Failure> {
-    let plan = Plan {
-        guide: Guide::Logged(log),
-        cost: Cost::Preemptions,
-        cached: false,
-        log: false,
-        expands: false,
-        compares: false,
-    };
+    let plan = Plan::by(Guide::Logged(log));
     let single = Single::new(plan, |world, ended| {
         let found = ended.failure.clone().map(|failure| Found::new(world, &ended, failure, 1));
         (found, world.followed_log(ended.failure.is_some()))

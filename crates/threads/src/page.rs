@@ -71,13 +71,19 @@ impl Schedule {
                 "preempt" => "is preempted",
                 "block" => "has to wait",
                 "yield" => "lets others go first",
+                "unfair" => "comes to a point where others wait",
                 _ => "ends",
             };
-            let class = if switch.why == "preempt" { "switch preempt" } else { "switch" };
+            let counts = matches!(switch.why.as_str(), "preempt" | "unfair");
+            let class = if counts { "switch preempt" } else { "switch" };
             let next = match (&switch.next, switch.why.as_str()) {
                 (Some(next), "preempt") => format!(" before {}", told(next)),
                 (Some(next), "block") => format!(": {}", told(next)),
                 _ => String::new(),
+            };
+            let goes_on = match switch.why.as_str() {
+                "unfair" => "goes on, though it yielded again (counts as a preemption)",
+                _ => "goes on",
             };
             let then =
                 switch.then.as_ref().map_or(String::new(), |then| format!(", which does {}", told(then)));
@@ -88,7 +94,7 @@ impl Schedule {
             };
             let _ = writeln!(
                 page,
-                "<tr class=\"{class}\"><td colspan=\"{}\">{} {what}{next}; {} goes on{then}.{holds}</td></tr>",
+                "<tr class=\"{class}\"><td colspan=\"{}\">{} {what}{next}; {} {goes_on}{then}.{holds}</td></tr>",
                 lanes.len(),
                 escaped(task),
                 escaped(&switch.to)

@@ -28,6 +28,9 @@ pub type RwLockReadGuard<'a, T> = sync::RwLockReadGuard<'a, T>;
 /// The right to change the value until it is dropped.
 pub type RwLockWriteGuard<'a, T> = sync::RwLockWriteGuard<'a, T>;
 
+/// The right to look at the value, and to become the one that changes it, until it is dropped.
+pub type RwLockUpgradableReadGuard<'a, T> = sync::RwLockUpgradableReadGuard<'a, T>;
+
 /// Tasks wait at it until another one notifies them.
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
@@ -123,6 +126,22 @@ impl<T: ?Sized> Mutex<T> {
     }
 }
 
+impl<T: ?Sized> MutexGuard<'_, T> {
+    /// Gives the lock back while a closure runs, and takes it again.
+    #[track_caller]
+    pub fn unlocked<F, U>(guard: &mut Self, f: F) -> U
+    where
+        F: FnOnce() -> U,
+    {
+        let at = Location::caller();
+        let mutex = guard.0.as_ref().map(sync::MutexGuard::mutex);
+        guard.0 = None;
+        let result = f();
+        guard.0 = mutex.map(|mutex| mutex.lock_again(at).unwrap_or_else(PoisonError::into_inner));
+        result
+    }
+}
+
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
 
@@ -153,7 +172,44 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until nobody writes.
+    /// Waits until nobody writes, also if a writer waits for those that read.
+    #[track_caller]
+    pub fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
+        self.0.reads(Kind::ReadRecursive, Location::caller()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the value if nobody writes, also if a writer waits for those that read.
+    #[track_caller]
+    pub fn try_read_recursive(&self) -> Option<RwLockReadGuard<'_, T>> {
+        unpoisoned(self.0.try_reads(false, Location::caller()))
+    }
+
+    /// Waits until nobody writes or may come to write before this one.
+    #[track_caller]
+    pub fn upgradable_read(&self) -> RwLockUpgradableReadGuard<'_, T> {
+        self.0.upgradable_read(Location::caller())
+    }
+
+    /// Looks at the value if nobody writes or may come to write before this one.
+    #[track_caller]
+    pub fn try_upgradable_read(&self) -> Option<RwLockUpgradableReadGuard<'_, T>> {
+        self.0.try_upgradable_read(Location::caller())
+    }
+
+    /// Whether somebody reads or writes.
+    #[track_caller]
+    pub fn is_locked(&self) -> bool {
+        let (writes, reads) = self.0.is_held(Location::caller());
+        writes || reads
+    }
+
+    /// Whether somebody writes.
+    #[track_caller]
+    pub fn is_locked_exclusive(&self) -> bool {
+        self.0.is_held(Location::caller()).0
+    }
+
+    /// Waits until nobody writes, and no writer waits for those that read.
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -165,7 +221,7 @@ impl<T: ?Sized> RwLock<T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the value if nobody writes.
+    /// Looks at the value if nobody writes, and no writer waits for those that read.
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         unpoisoned(self.0.try_read())
@@ -187,6 +243,18 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn try_write_for(&self, time: Duration) -> Option<RwLockWriteGuard<'_, T>> {
         now_or_later(time, || self.try_write())
+    }
+
+    /// Looks at the value until a time if nobody writes, or once others went first.
+    #[track_caller]
+    pub fn try_read_until(&self, time: Instant) -> Option<RwLockReadGuard<'_, T>> {
+        self.try_read_for(time.saturating_duration_since(Instant::now()))
+    }
+
+    /// Takes the lock to change the value until a time if nobody reads or writes, or once others went first.
+    #[track_caller]
+    pub fn try_write_until(&self, time: Instant) -> Option<RwLockWriteGuard<'_, T>> {
+        self.try_write_for(time.saturating_duration_since(Instant::now()))
     }
 
     /// The value, which nobody else can have.

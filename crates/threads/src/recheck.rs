@@ -12,27 +12,34 @@ use crate::world::{Cost, Ended, Guide, Plan, Strategy, World};
 /// A moment at which more than one task could go on.
 #[derive(Debug, PartialEq, Eq)]
 struct Moment {
-    /// The tasks, that of the default first.
+    /// The tasks, that of the default first, and those last that have to let others go first.
     tasks: Vec<TaskId>,
     /// Whether it costs a preemption to leave the first.
     stays: bool,
+    /// How many have to let nobody go first.
+    fair: usize,
 }
 
 impl Moment {
-    fn new(current: TaskId, gives_way: bool, enabled: &[TaskId]) -> Self {
-        let stays = !gives_way && enabled.contains(&current);
+    fn new(current: TaskId, gives_way: bool, enabled: &[TaskId], fair: usize) -> Self {
+        let (first, held) = enabled.split_at(fair);
+        let stays = !gives_way && first.contains(&current);
         let mut tasks: Vec<TaskId> = enabled.to_vec();
         // Round robin: the task itself where it may stay, then those after it, then those before it.
-        tasks.sort_by_key(|&task| match task {
-            task if task == current => (if stays { 0 } else { 3 }, task),
-            task if task > current => (1, task),
-            task => (2, task),
+        tasks.sort_by_key(|&task| {
+            let turn = match task {
+                task if task == current => (if stays { 0 } else { 3 }, task),
+                task if task > current => (1, task),
+                task => (2, task),
+            };
+            (held.contains(&task), turn)
         });
-        Self { tasks, stays }
+        Self { tasks, stays, fair }
     }
 
     fn price(&self, cost: Cost, choice: usize) -> u32 {
         match cost {
+            Cost::Preemptions if choice >= self.fair => 1,
             Cost::Preemptions => u32::from(self.stays && choice > 0),
             Cost::Delays => choice as u32,
         }
@@ -51,9 +58,16 @@ pub(crate) struct Enumeration {
 }
 
 impl Enumeration {
-    /// Who goes on at the next moment; nothing where the same choices led to another moment than before.
-    pub(crate) fn choose(&mut self, current: TaskId, gives_way: bool, enabled: &[TaskId]) -> Option<TaskId> {
-        let here = Moment::new(current, gives_way, enabled);
+    /// Who goes on at the next moment; nothing where the same choices led to another moment than before. Of those enabled the first so many
+    /// have to let nobody go first.
+    pub(crate) fn choose(
+        &mut self,
+        current: TaskId,
+        gives_way: bool,
+        enabled: &[TaskId],
+        fair: usize,
+    ) -> Option<TaskId> {
+        let here = Moment::new(current, gives_way, enabled, fair);
         let at = self.depth;
         self.depth += 1;
         match self.path.get(at) {
@@ -134,14 +148,7 @@ impl Strategy for Recheck {
             }
         }
         self.began = true;
-        Some(Plan {
-            guide: Guide::Enumerated(Arc::clone(&self.all)),
-            cost: self.cost,
-            cached: false,
-            log: false,
-            expands: false,
-            compares: false,
-        })
+        Some(Plan { cost: self.cost, ..Plan::by(Guide::Enumerated(Arc::clone(&self.all))) })
     }
 
     fn done(&mut self, _: &World, ended: Ended) {
@@ -171,7 +178,7 @@ mod tests {
             let mut current = 0;
             for &tasks in tasks {
                 let enabled: Vec<TaskId> = (0..tasks).collect();
-                current = all.choose(current, false, &enabled).unwrap();
+                current = all.choose(current, false, &enabled, enabled.len()).unwrap();
             }
             count += 1;
             if !all.advance() {
@@ -192,8 +199,17 @@ mod tests {
     #[test]
     fn the_same_choices_lead_to_the_same_moments() {
         let mut all = Enumeration { cost: Cost::Delays, bound: 1, path: Vec::new(), depth: 0 };
-        assert_eq!(all.choose(1, true, &[0, 1, 2]), Some(2), "who gives way comes last");
+        assert_eq!(all.choose(1, true, &[0, 1, 2], 3), Some(2), "who gives way comes last");
         assert!(all.advance());
-        assert_eq!(all.choose(1, true, &[0, 2]), None);
+        assert_eq!(all.choose(1, true, &[0, 2], 2), None);
+    }
+
+    #[test]
+    fn who_has_to_let_others_go_first_comes_last_and_costs_a_preemption() {
+        let here = Moment::new(1, true, &[2, 0, 1], 2);
+        assert_eq!((&here.tasks[..], here.stays), (&[2, 0, 1][..], false));
+        assert_eq!([0, 1, 2].map(|choice| here.price(Cost::Preemptions, choice)), [0, 0, 1]);
+        let stays = Moment::new(1, false, &[1, 0], 1);
+        assert_eq!([0, 1].map(|choice| stays.price(Cost::Preemptions, choice)), [0, 1]);
     }
 }

@@ -11,7 +11,7 @@ use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId as Place};
 
 use crate::failure::{Failure, FailureKind, Spot};
 use crate::op::TaskId;
-use crate::world::{Cost, Ended, Guide, Heart, Limits, Plan, Strategy, WORLD, World};
+use crate::world::{Ended, Guide, Heart, Limits, Plan, Strategy, WORLD, World};
 
 /// A test.
 pub(crate) type Body = Arc<dyn Fn() + Send + Sync>;
@@ -227,14 +227,7 @@ pub(crate) fn fails_on_shuttle() {
 /// Runs a test under a scheduler of shuttle's own, and no other: `shuttle::replay(|| on_shuttle(test), schedule)` replays a failure that this
 /// library found, with the schedule that `demi-lineage threads export` prints.
 pub fn on_shuttle(test: impl Fn()) {
-    let plan = Plan {
-        guide: Guide::Guest,
-        cost: Cost::Preemptions,
-        cached: false,
-        log: false,
-        expands: false,
-        compares: false,
-    };
+    let plan = Plan::by(Guide::Guest);
     WORLD.with(|world| world.borrow_mut().begin(plan, Limits { steps: 20_000, idle: 1_000 }));
     body(test);
     finish();

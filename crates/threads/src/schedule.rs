@@ -77,7 +77,7 @@ pub struct Switch {
     pub after: After,
     /// Who goes on.
     pub to: String,
-    /// Why: `preempt`, `block`, `yield` or `end`.
+    /// Why: `preempt`, `block`, `yield`, `end`, or `unfair`: the other one yielded again while others waited, and goes on all the same.
     pub why: String,
     /// Whether the deterministic scheduler would have chosen another one. Only these lines are followed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -148,7 +148,7 @@ pub struct Schedule {
 /// What the lines of a schedule come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// Switches that are preemptions.
+    /// Switches that are preemptions, and those that count as one.
     pub preemptions: u32,
     /// Operations.
     pub steps: u64,
@@ -264,7 +264,7 @@ impl Schedule {
             let own = done.entry(task).or_default();
             *own += steps;
             let Some(switch) = switch else { continue };
-            count.preemptions += u32::from(switch.why == "preempt");
+            count.preemptions += u32::from(matches!(&*switch.why, "preempt" | "unfair"));
             if u64::from(switch.after.ops) != *own && count.contradicts.is_none() {
                 count.contradicts = Some(task.to_owned());
             }
@@ -353,6 +353,12 @@ impl Schedule {
                     format!("; it holds {}", switch.holds.join(", "))
                 };
                 let _ = writeln!(text, ">>> preemption of {task}{next}, by {}{then}{holds}", switch.to);
+            } else if switch.why == "unfair" {
+                let _ = writeln!(
+                    text,
+                    ">>> {} goes on, though it yielded again while others wait: counts as a preemption",
+                    switch.to
+                );
             } else if switch.why == "block"
                 && let Some(next) = &switch.next
             {

@@ -103,7 +103,7 @@ pub(crate) struct Bounded {
     /// At most so many more.
     pub(crate) allowance: u64,
     pub(crate) diverged: u64,
-    /// Whether a task had to let others go first, so that schedules were left out.
+    /// Whether a task had to let others go first: that it does not counts as a preemption.
     pub(crate) held_back: bool,
     /// Executions that went another way, those that did not the next time included.
     strays: u64,
@@ -115,14 +115,23 @@ pub(crate) struct Bounded {
     /// From this cost on there was no room for some.
     no_room: Option<usize>,
     known: HashKeyed<u32>,
+    /// Whether tasks are left before they did anything: where all executions are run, and where delays are counted and a task yields. Who has
+    /// begun and has to wait takes no turn, and keeps nobody from going on after a yield, as one does that has not begun.
+    leaves_at_once: bool,
+}
+
+/// The choices of each cost in the beginning: that of the deterministic scheduler.
+fn first(bound: u32) -> Vec<Vec<Item>> {
+    let mut work: Vec<Vec<Item>> = (0..=bound).map(|_| Vec::new()).collect();
+    if let Some(first) = work.first_mut() {
+        first.push(Item { trace: Arc::from([]), len: 0, other: TaskId::MAX, graph: 0, tries: 0 });
+    }
+    work
 }
 
 impl Bounded {
     pub(crate) fn new(cost: Cost, bound: u32, cached: bool) -> Self {
-        let mut work: Vec<Vec<Item>> = (0..=bound).map(|_| Vec::new()).collect();
-        if let Some(first) = work.first_mut() {
-            first.push(Item { trace: Arc::from([]), len: 0, other: TaskId::MAX, graph: 0, tries: 0 });
-        }
+        let work = first(bound);
         Self {
             cost,
             cached,
@@ -147,6 +156,21 @@ impl Bounded {
             waiting: 1,
             no_room: None,
             known: HashKeyed::default(),
+            leaves_at_once: !cached,
+        }
+    }
+
+    /// Begins again, and leaves tasks before they did anything.
+    fn begin_again(&mut self) {
+        self.leaves_at_once = true;
+        self.work = first(self.bound);
+        self.level = 0;
+        self.levels.fill(Level::default());
+        self.waiting = 1;
+        self.no_room = None;
+        self.classes.clear();
+        if let Some(graphs) = &mut self.graphs {
+            graphs.clear();
         }
     }
 
@@ -203,7 +227,13 @@ impl Strategy for Bounded {
             graph: item.graph,
         };
         self.current = Some((item, self.level));
-        Some(Plan { guide, cost: self.cost, cached: self.cached, log: false, expands: true, compares: false })
+        Some(Plan {
+            cost: self.cost,
+            cached: self.cached,
+            expands: true,
+            leaves_at_once: self.leaves_at_once,
+            ..Plan::by(guide)
+        })
     }
 
     fn done(&mut self, world: &World, ended: Ended) {
@@ -223,6 +253,10 @@ impl Strategy for Bounded {
         self.held_back |= ended.held_back;
         self.executions += 1;
         self.allowance -= 1;
+        let too_few = self.cost == Cost::Delays && !self.leaves_at_once && world.has_yielded();
+        if too_few && (self.all || ended.failure.is_none()) {
+            return self.begin_again();
+        }
         let sums = &mut self.levels[level];
         sums.executions += 1;
         // What comes behind a known state is run because that is cheaper than to stop; it is nothing new.
@@ -242,9 +276,9 @@ impl Strategy for Bounded {
             }
             for (delay, other) in world.choices(branch).iter().enumerate().skip(1).rev() {
                 let spent = match (self.most_preemptions, self.cost) {
-                    (Some(most), _) if branch.spent + u32::from(branch.stays) > most => continue,
+                    (Some(most), _) if branch.spent + branch.preempts(delay) > most => continue,
                     (Some(_), _) => before + 1,
-                    (None, Cost::Preemptions) => branch.spent + u32::from(branch.stays),
+                    (None, Cost::Preemptions) => branch.spent + branch.preempts(delay),
                     (None, Cost::Delays) => branch.spent + delay as u32,
                 };
                 if spent > self.bound {
@@ -343,14 +377,16 @@ impl Strategy for Random {
         if let Some((trace, from)) = self.round.clone() {
             let guide = Guide::Round { trace, from };
             let cost = Cost::Preemptions;
-            return Some(Plan { guide, cost, cached: false, log: true, expands: false, compares: true });
+            return Some(Plan { cost, log: true, compares: true, ..Plan::by(guide) });
         }
         let state = self.seed.wrapping_add(self.executions.wrapping_mul(0x2545_F491_4F6C_DD1D));
         // A task whose operations were counted while it gave up early would hardly ever run on: every second execution goes without weights.
         let weights = self.weights.clone().filter(|_| self.executions.is_multiple_of(2));
-        let guide = Guide::Random { state, weights };
-        let compares = self.executions < LOOKED_THROUGH && self.tried < ROUNDS_TRIED;
-        Some(Plan { guide, cost: Cost::Preemptions, cached: false, log: false, expands: false, compares })
+        // What is done after several yields in a row is done in unfair executions only.
+        let unfair = self.executions % 4 == 3;
+        let guide = Guide::Random { state, weights, unfair };
+        let compares = !unfair && self.executions < LOOKED_THROUGH && self.tried < ROUNDS_TRIED;
+        Some(Plan { compares, ..Plan::by(guide) })
     }
 
     fn done(&mut self, world: &World, ended: Ended) {
@@ -416,15 +452,8 @@ impl Twice {
 impl Strategy for Twice {
     fn next(&mut self) -> Option<Plan> {
         self.left = self.left.checked_sub(1)?;
-        let guide = Guide::Random { state: 7, weights: None };
-        Some(Plan {
-            guide,
-            cost: Cost::Preemptions,
-            cached: false,
-            log: true,
-            expands: false,
-            compares: false,
-        })
+        let guide = Guide::Random { state: 7, weights: None, unfair: false };
+        Some(Plan { log: true, ..Plan::by(guide) })
     }
 
     fn done(&mut self, world: &World, ended: Ended) {

@@ -136,8 +136,7 @@ pub struct Summary {
     /// Why coverage is incomplete, where the test did not do the same each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
-    /// Whether executions were left out in which a task goes on after it yielded a second time, though others that wait have not gone on since the
-    /// first.
+    /// Whether a task yielded a second time though others that wait had not gone on since the first: to go on all the same counts as a preemption.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held_back: bool,
     /// What was found.
@@ -431,19 +430,28 @@ impl Summary {
 }
 
 /// What is promised, in words.
-fn in_words(cost: Cost, bound: u32, levels: &[Run], held_back: bool) -> String {
+fn in_words(cost: Cost, bound: u32, levels: &[Run], held: bool) -> String {
     let executions: u64 = levels.iter().take(bound as usize + 1).map(|level| level.executions).sum();
     format!(
         "no failure {}: {} executions, all of them{}; by default the task that runs goes on while it can, and then the next one in the order in \
          which they were spawned; memory is sequentially consistent",
         cost.at_most(bound),
         grouped(executions),
-        if held_back { HELD_BACK } else { "" }
+        if held { held_back(cost) } else { "" }
     )
 }
 
-/// What a promise leaves out where tasks yield again and again.
-pub(crate) const HELD_BACK: &str = " but those in which a task goes on after it yielded a second time, though others that wait have not gone on since the first";
+/// What counts too where tasks yield again and again.
+pub(crate) fn held_back(cost: Cost) -> &'static str {
+    match cost {
+        Cost::Preemptions => {
+            "; to go on after a second yield, though others that wait have not gone on since the first, counts as a preemption"
+        }
+        Cost::Delays => {
+            "; a task that yielded a second time, though others that wait have not gone on since the first, comes last in the order"
+        }
+    }
+}
 
 /// The text for people.
 impl fmt::Display for Summary {

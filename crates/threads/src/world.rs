@@ -62,6 +62,10 @@ pub(crate) struct Resource {
     read: u128,
     pub(crate) holder: Option<TaskId>,
     pub(crate) readers: Vec<TaskId>,
+    /// The reader that can become the writer without giving the lock back.
+    pub(crate) upgrader: Option<TaskId>,
+    /// Writers that came while somebody read: new readers have to wait until those that read have left.
+    pub(crate) queued: Tasks,
     /// The tasks that wait at a condition variable, and for each signal that nobody consumed those that may.
     waiting: Tasks,
     signals: Vec<Tasks>,
@@ -89,6 +93,8 @@ impl Resource {
             read: 0,
             holder: None,
             readers: Vec::new(),
+            upgrader: None,
+            queued: Tasks::default(),
             waiting: Tasks::default(),
             signals: Vec::new(),
             last_notify: None,
@@ -102,6 +108,19 @@ impl Resource {
     }
 }
 
+impl Resource {
+    /// Whether a reader may come in: nobody writes, and no writer waits until those that read have left. So do the locks of the standard library
+    /// on Linux and of `parking_lot`; that others let readers in all the same is the same as a writer that comes later.
+    pub(crate) fn lets_readers_in(&self) -> bool {
+        self.holder.is_none() && (self.readers.is_empty() || self.queued.is_empty())
+    }
+
+    /// Whether a task may come to write, or to wait for those that read.
+    fn may_try_to_write(&self, task: TaskId) -> bool {
+        self.holder.is_none() && (self.readers.is_empty() || !self.queued.has(task))
+    }
+}
+
 /// A point at which more than one task could go on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Branch {
@@ -109,9 +128,13 @@ pub(crate) struct Branch {
     pub(crate) current: TaskId,
     /// Whether the current task could go on and did not yield: leaving it is a preemption.
     pub(crate) stays: bool,
-    /// Where the enabled tasks begin in the pool, in the order of the deterministic scheduler, and how many there are.
+    /// Where the enabled tasks begin in the pool, in the order of the deterministic scheduler, how many there are, and from which on they have
+    /// to let others go first.
     begin: u32,
     len: u16,
+    held: u16,
+    /// Whether the choice counts as a preemption.
+    preempted: bool,
     /// What was spent before.
     pub(crate) spent: u32,
     /// The hash of what happened before.
@@ -125,6 +148,12 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
+    /// What the choice at this place in the order costs, where preemptions are counted: to leave a task that could go on is one, and so is to
+    /// go on with one that has to let others go first.
+    pub(crate) fn preempts(&self, choice: usize) -> u32 {
+        u32::from((self.stays && choice > 0) || choice >= usize::from(self.held))
+    }
+
     /// Steps before it.
     pub(crate) fn step(&self) -> u32 {
         self.step
@@ -150,6 +179,8 @@ pub enum Why {
     Block,
     /// The one before yielded, or has to let others go first.
     Yield,
+    /// This one yielded again and others wait, and goes on all the same: it counts as a preemption.
+    Unfair,
     /// The one before ended.
     End,
 }
@@ -162,6 +193,7 @@ impl Why {
             Why::Preempt => "preempt",
             Why::Block => "block",
             Why::Yield => "yield",
+            Why::Unfair => "unfair",
             Why::End => "end",
         }
     }
@@ -198,7 +230,7 @@ pub(crate) enum Guide {
     /// The first choices of an earlier execution, then another one, then the deterministic scheduler.
     Prefix { trace: Arc<[TaskId]>, len: usize, other: Option<TaskId>, graph: u64 },
     /// Chance, weighted by the operations that are left to each task, where known.
-    Random { state: u64, weights: Option<Arc<HashKeyed<u32>>> },
+    Random { state: u64, weights: Option<Arc<HashKeyed<u32>>>, unfair: bool },
     /// The deterministic scheduler, but for these.
     Directed(Arc<HashKeyed<u128>>),
     /// The choices of an earlier execution, and then those from a place on again and again.
@@ -209,6 +241,17 @@ pub(crate) enum Guide {
     Enumerated(Arc<Mutex<Enumeration>>),
     /// The scheduler of shuttle that runs the test without ours.
     Guest,
+}
+
+impl Guide {
+    /// Whether a task may go on that has to let others go first. It never may where rounds without end are looked for: unfair ones are none.
+    fn offers_unfair(&self) -> bool {
+        match self {
+            Guide::Random { unfair, .. } => *unfair,
+            Guide::Round { .. } | Guide::Guest => false,
+            Guide::Prefix { .. } | Guide::Directed(_) | Guide::Logged(_) | Guide::Enumerated(_) => true,
+        }
+    }
 }
 
 /// What says how the next execution is to go, and learns from the last.
@@ -235,6 +278,8 @@ pub(crate) struct Plan {
     pub(crate) expands: bool,
     /// Whether it is looked for places that look alike.
     pub(crate) compares: bool,
+    /// Whether a task may be left before it did anything, which most often comes to the same as not to choose it.
+    pub(crate) leaves_at_once: bool,
 }
 
 /// Of so many times that a task is about to time out, it lets those go first that it kept waiting once.
@@ -244,9 +289,17 @@ const UNFAIR_TIMEOUTS: u32 = 4;
 const MOST_STEPS_KEPT: usize = 1 << 20;
 
 impl Plan {
-    /// Whether it is of a search that runs all executions, also those that come to the same as others.
-    fn runs_all(&self) -> bool {
-        self.expands && !self.cached
+    /// One that does no more than to follow its guide.
+    pub(crate) fn by(guide: Guide) -> Self {
+        Self {
+            guide,
+            cost: Cost::Preemptions,
+            cached: false,
+            log: false,
+            expands: false,
+            compares: false,
+            leaves_at_once: false,
+        }
     }
 }
 
@@ -279,7 +332,7 @@ pub(crate) struct Ended {
     pub(crate) pruned: bool,
     /// Another operation than before came after the same choices.
     pub(crate) diverged: bool,
-    /// A task that yielded again had to let others go first.
+    /// A task that yielded again had to let others go first, or it counted as a preemption that it did not.
     pub(crate) held_back: bool,
     /// Directives that were not reached, or whose task was not enabled.
     pub(crate) ignored: usize,
@@ -374,14 +427,7 @@ impl World {
             chosen: None,
             stopped: false,
             scratch: Vec::new(),
-            plan: Plan {
-                guide: Guide::Directed(Arc::default()),
-                cost: Cost::Preemptions,
-                cached: false,
-                log: false,
-                expands: false,
-                compares: false,
-            },
+            plan: Plan::by(Guide::Directed(Arc::default())),
             limits: Limits { steps: 20_000, idle: 1_000 },
             branches: Vec::new(),
             pool: Vec::new(),
@@ -619,13 +665,18 @@ impl World {
         let op = &self.tasks[usize::from(task)].pending;
         let resource = || &self.resources[op.on as usize];
         match op.kind {
-            Kind::Lock | Kind::Write => resource().holder.is_none() && resource().readers.is_empty(),
-            Kind::Read => resource().holder.is_none(),
+            Kind::Lock => resource().holder.is_none(),
+            Kind::Read => resource().lets_readers_in(),
+            Kind::ReadRecursive => resource().holder.is_none(),
+            Kind::UpgradableRead => resource().upgrader.is_none() && resource().lets_readers_in(),
+            Kind::Write => resource().upgrader.is_none() && resource().may_try_to_write(task),
+            Kind::Upgrade => resource().may_try_to_write(task),
             Kind::Wake => resource().signals.iter().any(|signal| signal.has(task)),
             Kind::Join => self.tasks[op.aux as usize].finished,
             Kind::Park => self.tasks[usize::from(task)].token,
             Kind::Pass => resource().generation != op.aux,
             Kind::OnceBegin => !resource().busy,
+            Kind::OnceWait => op.aux == 1 || resource().count == 1 || (resource().count == 2 && op.aux == 0),
             Kind::Send => resource().busy || resource().count < resource().capacity.max(1),
             Kind::SendTaken => resource().busy || resource().generation > op.aux,
             Kind::Recv => resource().count > 0 || resource().senders == 0,
@@ -813,9 +864,13 @@ impl World {
             self.fair.stepped(current, enabled, lets);
         }
         let could = running && enabled.contains(&current);
-        self.ended.held_back |= self.fair.filter(enabled);
-        let stays = could && !yields && enabled.contains(&current);
-        let just_began = began && !self.plan.runs_all();
+        let mut held = self.fair.order(enabled);
+        self.ended.held_back |= held < enabled.len();
+        if !self.plan.guide.offers_unfair() {
+            enabled.truncate(held);
+        }
+        let stays = could && !yields && enabled[..held].contains(&current);
+        let just_began = began && !self.plan.leaves_at_once;
         self.wanted = self.by_log(enabled);
         let chosen = if let [only] = enabled[..] {
             only
@@ -824,6 +879,7 @@ impl World {
                 current,
                 !running || yields,
                 enabled,
+                held,
             );
             let Some(chosen) = chosen else {
                 self.ended.diverged = true;
@@ -841,27 +897,44 @@ impl World {
         } else {
             // The order of the deterministic scheduler: this task if it may stay, then round robin.
             let from = if stays { current } else { current + 1 };
-            let at = enabled.partition_point(|task| *task < from);
-            enabled.rotate_left(at);
-            self.branch(current, stays, enabled)
+            for part in [0..held, held..enabled.len()] {
+                let part = &mut enabled[part];
+                let at = part.partition_point(|task| *task < from);
+                part.rotate_left(at);
+            }
+            self.branch(current, stays, enabled, held)
         };
         if self.stopped {
             return;
         }
-        if chosen != current {
-            self.why = Some(if !running {
+        held = held.min(enabled.len());
+        let unfair = enabled[held..].contains(&chosen);
+        if unfair {
+            self.fair.goes_on(chosen);
+        }
+        if chosen != current || unfair {
+            self.why = Some(if stays {
+                Why::Preempt
+            } else if unfair {
+                Why::Unfair
+            } else if !running {
                 Why::End
             } else if !could {
                 Why::Block
-            } else if stays {
-                Why::Preempt
             } else {
                 Why::Yield
             });
+        }
+        if chosen != current {
             self.idle = 0;
         }
         self.current = chosen;
         self.chosen = Some(chosen);
+    }
+
+    /// Whether a task has yielded.
+    pub(crate) fn has_yielded(&self) -> bool {
+        self.fair.active()
     }
 
     /// Whether a directive says that this task is left now.
@@ -885,17 +958,26 @@ impl World {
     }
 
     /// Whether the next operation of a task is not of those that the log tells.
-    fn is_untold(&self, log: &Log, task: TaskId) -> bool {
-        let task = &self.tasks[usize::from(task)];
+    fn is_untold(&self, log: &Log, id: TaskId) -> bool {
+        let task = &self.tasks[usize::from(id)];
         let name = self.resources.get(task.pending.on as usize).and_then(|resource| resource.name);
-        // Who wakes up takes the lock again, which many logs do not tell.
-        (task.woke && task.pending.kind == Kind::Lock) || !log.tells(task.pending.kind, name)
+        // Who wakes up takes the lock again, and who has waited to write comes again, which many logs do not tell.
+        (task.woke && task.pending.kind == Kind::Lock)
+            || self.is_queued(id)
+            || !log.tells(task.pending.kind, name)
+    }
+
+    /// Whether a task has come to write already, and waits for those that read.
+    fn is_queued(&self, task: TaskId) -> bool {
+        let op = self.tasks[usize::from(task)].pending;
+        matches!(op.kind, Kind::Write | Kind::Upgrade)
+            && self.resources.get(op.on as usize).is_some_and(|resource| resource.queued.has(task))
     }
 
     /// Whether the next operation of a task is that of the log.
     fn is_told(&self, log: &Log, entry: &crate::log::Entry, task: TaskId) -> bool {
         let op = self.tasks[usize::from(task)].pending;
-        if !entry.kind.fits(op.kind) {
+        if !entry.kind.fits(op.kind) || self.is_queued(task) {
             return false;
         }
         let Some(on) = &entry.on else { return true };
@@ -984,7 +1066,7 @@ impl World {
         Some(Followed { operations: self.logged, all: log.entries.len(), parted })
     }
 
-    fn branch(&mut self, current: TaskId, stays: bool, enabled: &[TaskId]) -> TaskId {
+    fn branch(&mut self, current: TaskId, stays: bool, enabled: &[TaskId], held: usize) -> TaskId {
         let at = self.branches.len();
         let spent = match self.plan.cost {
             Cost::Preemptions => self.ended.preemptions,
@@ -1031,7 +1113,7 @@ impl World {
                 Some(chosen) => *chosen,
                 None => trace[*from + (at - *from) % (trace.len() - *from)],
             },
-            Guide::Random { state, weights } => {
+            Guide::Random { state, weights, .. } => {
                 let weigh = |task: &TaskId| match weights {
                     Some(_) => self.tasks[usize::from(*task)].left.max(1) as u64,
                     None => 1,
@@ -1090,21 +1172,23 @@ impl World {
         if self.plan.expands {
             self.pool.extend_from_slice(enabled);
         }
-        self.branches.push(Branch {
+        let mut branch = Branch {
             chosen,
             current,
             stays,
             begin,
+            held: held as u16,
+            preempted: false,
             len: if self.plan.expands { enabled.len() as u16 } else { 0 },
             spent,
             graph: self.graph,
             ops,
             by_default: chosen == default,
             step: self.ended.steps,
-        });
-        if stays && chosen != current {
-            self.ended.preemptions += 1;
-        }
+        };
+        branch.preempted = branch.preempts(delay) > 0;
+        self.ended.preemptions += u32::from(branch.preempted);
+        self.branches.push(branch);
         self.ended.delays += delay as u32;
         chosen
     }
@@ -1112,7 +1196,8 @@ impl World {
     /// A number for all that decides what follows.
     fn key(&self, current: TaskId, stays: bool, _enabled: &[TaskId]) -> u128 {
         let birth = |task: TaskId| self.tasks[usize::from(task)].birth;
-        let mut key = self.graph;
+        // A search that begins again to leave tasks at once knows nothing of what it saw before.
+        let mut key = if self.plan.leaves_at_once { !self.graph } else { self.graph };
         if stays {
             key = mix(key, birth(current));
         }
@@ -1139,7 +1224,8 @@ impl World {
             let holder = resource.holder.map_or(0, |task| u128::from(task) + 1);
             let state =
                 holder << 80 | (resource.readers.len() as u128) << 64 | u128::from(resource.count) << 32;
-            sum = sum.wrapping_add(mix(id as u128, state | resource.signals.len() as u128));
+            let more = (resource.queued.iter().count() as u128) << 16 | resource.signals.len() as u128;
+            sum = sum.wrapping_add(mix(id as u128, state | more));
         }
         sum
     }
@@ -1265,12 +1351,12 @@ impl World {
     }
 
     fn holder_of(&self, op: &Op) -> Option<TaskId> {
+        let resource = self.resources.get(op.on as usize);
         match op.kind {
             Kind::Join => Some(op.aux as TaskId),
-            _ => self
-                .resources
-                .get(op.on as usize)
-                .and_then(|r| r.holder.or_else(|| r.readers.first().copied())),
+            // Nobody writes: a writer waits.
+            Kind::Read => resource.and_then(|r| r.holder.or_else(|| r.queued.iter().next())),
+            _ => resource.and_then(|r| r.holder.or(r.upgrader).or_else(|| r.readers.first().copied())),
         }
     }
 
@@ -1391,7 +1477,7 @@ impl World {
         let birth = |task: TaskId| self.tasks[usize::from(task)].birth;
         let one = |branch: &Branch| {
             let after = (birth(branch.current), branch.ops);
-            (Directive { after, to: birth(branch.chosen) }, branch.stays)
+            (Directive { after, to: birth(branch.chosen) }, branch.preempted)
         };
         self.branches.iter().filter(|branch| !branch.by_default).map(one).collect()
     }

@@ -133,6 +133,27 @@ macro_rules! atomic {
                 Err(before)
             }
 
+            /// The same as [`Self::fetch_update`].
+            ///
+            /// # Errors
+            /// With the value, when the closure gives none.
+            #[track_caller]
+            pub fn try_update<F>(&self, set: Ordering, fetch: Ordering, f: F) -> Result<$value, $value>
+            where
+                F: FnMut($value) -> Option<$value>,
+            {
+                self.fetch_update(set, fetch, f)
+            }
+
+            /// Changes the value by a closure, again and again until nobody else has changed it meanwhile, and gives the one before.
+            #[track_caller]
+            pub fn update<F>(&self, set: Ordering, fetch: Ordering, mut f: F) -> $value
+            where
+                F: FnMut($value) -> $value,
+            {
+                self.fetch_update(set, fetch, |value| Some(f(value))).unwrap_or_else(|value| value)
+            }
+
             /// The value, which nobody else can have.
             pub fn get_mut(&mut self) -> &mut $value {
                 self.inner.get_mut()
@@ -206,6 +227,14 @@ integers!(
 atomic!(AtomicBool, bool);
 arithmetic!(AtomicBool, bool, fetch_and, fetch_nand, fetch_or, fetch_xor);
 atomic!(AtomicPtr<T>, *mut T);
+
+impl AtomicBool {
+    /// As the method of the same name in [`std::sync::atomic`].
+    #[track_caller]
+    pub fn fetch_not(&self, order: Ordering) -> bool {
+        changes(Kind::Update, &self.tag, Location::caller(), || self.inner.fetch_not(order))
+    }
+}
 
 impl<T> Default for AtomicPtr<T> {
     #[track_caller]

@@ -14,4 +14,6 @@ pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use mutex::{Mutex, MutexGuard};
 pub use once::{LazyLock, Once, OnceLock, OnceState};
+#[cfg(feature = "parking_lot")]
+pub(crate) use rwlock::RwLockUpgradableReadGuard;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::op::{Kind, Place, ResourceKind, Tag};
-use crate::step::step;
+use crate::step::{step, step_with};
 
 const NEW: u8 = 0;
 const DONE: u8 = 2;
@@ -46,6 +46,7 @@ impl Drop for Ends<'_> {
         let ended = step(Kind::OnceEnd, Some((&self.once.tag, ResourceKind::Once)), self.at, |world, on| {
             self.once.state.store(state, Ordering::Relaxed);
             world.of(on).busy = false;
+            world.of(on).count = if self.done { 1 } else { 2 };
             if let Some(holder) = world.of(on).holder.take() {
                 world.release(on, holder);
             }
@@ -106,6 +107,47 @@ impl Once {
         self.call(true, Location::caller(), f);
     }
 
+    /// Waits until it has happened.
+    ///
+    /// # Panics
+    /// When the closure panicked.
+    #[track_caller]
+    #[allow(clippy::panic, reason = "as the standard library does")]
+    pub fn wait(&self) {
+        if self.waits(false, Location::caller()) == POISONED {
+            panic!("Once instance has previously been poisoned");
+        }
+    }
+
+    /// Waits until it has happened, also where an earlier closure panicked.
+    #[track_caller]
+    pub fn wait_force(&self) {
+        self.waits(true, Location::caller());
+    }
+
+    fn waits(&self, force: bool, at: Place) -> u8 {
+        let look = || self.state.load(Ordering::Relaxed);
+        // What it came to in an earlier execution, the world does not know: 1 says that it is over, 2 that a panic is no end.
+        let over = |state: u8| match state {
+            DONE => 1,
+            POISONED if !force => 1,
+            _ if force => 2,
+            _ => 0,
+        };
+        let object = Some((&self.tag, ResourceKind::Once));
+        step_with(
+            Kind::OnceWait,
+            object,
+            at,
+            |_, _| over(look()),
+            |world, on| {
+                world.reads(on);
+                look()
+            },
+        )
+        .unwrap_or_else(look)
+    }
+
     /// Whether it happened.
     #[track_caller]
     pub fn is_completed(&self) -> bool {
@@ -150,6 +192,14 @@ impl<T> OnceLock<T> {
     #[track_caller]
     pub fn get(&self) -> Option<&T> {
         if self.once.is_completed() { self.value.get() } else { None }
+    }
+
+    /// The value, once it is set.
+    #[track_caller]
+    #[allow(clippy::expect_used, reason = "who waited to the end finds it")]
+    pub fn wait(&self) -> &T {
+        self.once.waits(true, Location::caller());
+        self.value.get().expect("it was set")
     }
 
     /// The value, which nobody else can have.

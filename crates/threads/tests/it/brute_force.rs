@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use demi_threads::sync::atomic::{AtomicU32, Ordering};
-use demi_threads::sync::{Arc, Condvar, Mutex};
+use demi_threads::sync::{Arc, Condvar, Mutex, RwLock};
 use demi_threads::{Check, Cost, thread};
 
 /// Locks, condition variables and atomics of a program.
@@ -22,6 +22,16 @@ enum Op {
     Load(usize),
     /// Writes the register plus one.
     Store(usize),
+    /// Reads with a lock for readers and writers, perhaps for a second time.
+    Read(usize),
+    Unread(usize),
+    /// Reads if nobody is in the way; the register says whether.
+    TryRead(usize),
+    Write(usize),
+    Unwrite(usize),
+    /// Writes if nobody is in the way, and gives it back; the register says whether.
+    TryWrite(usize),
+    Yield,
     Join(usize),
 }
 
@@ -91,6 +101,93 @@ fn random_program(seed: u64) -> Program {
     Program { tasks }
 }
 
+/// Programs with locks for readers and writers, and with yields.
+fn random_readers(seed: u64) -> Program {
+    let mut chance = Chance(seed.wrapping_mul(1_013) + 5);
+    for _ in 0..5 {
+        chance.below(2);
+    }
+    let count = 2 + chance.below(2);
+    let mut tasks = vec![Vec::new()];
+    for _ in 0..count {
+        let mut ops = Vec::new();
+        let mut held: Vec<Op> = Vec::new();
+        for _ in 0..1 + chance.below(if count == 2 { 5 } else { 3 }) {
+            let lock = chance.below(OF_EACH);
+            let writes = held.contains(&Op::Unwrite(lock));
+            match chance.below(10) {
+                0..=2 if !writes && held.len() < 3 => {
+                    ops.push(Op::Read(lock));
+                    held.push(Op::Unread(lock));
+                }
+                3..=4 if !writes && !held.contains(&Op::Unread(lock)) => {
+                    ops.push(Op::Write(lock));
+                    held.push(Op::Unwrite(lock));
+                }
+                5 => ops.extend(held.pop()),
+                6 => ops.push(if chance.below(2) == 0 { Op::TryRead(lock) } else { Op::TryWrite(lock) }),
+                7 => ops.push(Op::Add(chance.below(OF_EACH))),
+                8 => ops.push(Op::Load(chance.below(OF_EACH))),
+                _ => ops.extend(std::iter::repeat_n(Op::Yield, 1 + chance.below(3))),
+            }
+        }
+        while let Some(unlock) = held.pop() {
+            ops.push(unlock);
+        }
+        tasks.push(ops);
+    }
+    for task in 1..=count {
+        tasks[0].push(Op::Join(task));
+    }
+    Program { tasks }
+}
+
+/// Who has to let whom go first: the relations of "Fair stateless model checking", written down once more. A task has none before it yields.
+#[derive(Clone, Default)]
+struct Turns {
+    /// Of each task that yielded: those before it, and those enabled ever since, disabled by it, and scheduled.
+    of: BTreeMap<usize, [BTreeSet<usize>; 4]>,
+    enabled: BTreeSet<usize>,
+    any: bool,
+}
+
+impl Turns {
+    fn stepped(&mut self, task: usize, enabled: &BTreeSet<usize>, yields: bool) {
+        if !self.any && !yields {
+            return;
+        }
+        // Before the first yield nothing is known of who was enabled.
+        let disabled: BTreeSet<usize> =
+            if self.any { self.enabled.difference(enabled).copied().collect() } else { BTreeSet::new() };
+        (self.any, self.enabled) = (true, enabled.clone());
+        for (other, [before, ever, off, ran]) in &mut self.of {
+            before.remove(&task);
+            ever.retain(|task| enabled.contains(task));
+            if *other == task {
+                off.extend(&disabled);
+            }
+            ran.insert(task);
+        }
+        if yields {
+            let first = self.of.get(&task).map_or_else(BTreeSet::new, |[before, ever, off, ran]| {
+                let waited = ever.union(off).filter(|task| !ran.contains(task));
+                before.iter().chain(waited).copied().collect()
+            });
+            self.of.insert(task, [first, enabled.clone(), BTreeSet::new(), BTreeSet::new()]);
+        }
+    }
+
+    fn holds_back(&self, task: usize, enabled: &BTreeSet<usize>) -> bool {
+        self.of.get(&task).is_some_and(|[before, ..]| !before.is_disjoint(enabled))
+    }
+
+    fn forgives(&mut self, task: usize) {
+        if let Some([before, ..]) = self.of.get_mut(&task) {
+            before.clear();
+        }
+    }
+}
+
 /// Where a task is, in the interpreter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -110,6 +207,15 @@ struct State {
     asleep: [BTreeSet<usize>; OF_EACH],
     /// Signals nobody took, each with those that may take it.
     signals: [Vec<BTreeSet<usize>>; OF_EACH],
+    /// The tasks that began; the first has.
+    began: BTreeSet<usize>,
+    /// Of each lock for readers and writers: who reads, who writes, and which writers wait for those that read.
+    readers: [Vec<usize>; OF_EACH],
+    writer: [Option<usize>; OF_EACH],
+    waits_to_write: [BTreeSet<usize>; OF_EACH],
+    turns: Turns,
+    /// Operations of each task.
+    done: Vec<u32>,
 }
 
 impl State {
@@ -124,7 +230,29 @@ impl State {
             values: [0; OF_EACH],
             asleep: Default::default(),
             signals: Default::default(),
+            began: BTreeSet::from([0]),
+            readers: Default::default(),
+            writer: [None; OF_EACH],
+            waits_to_write: Default::default(),
+            turns: Turns::default(),
+            done: vec![0; tasks],
         }
+    }
+
+    fn yields(&self, program: &Program, task: usize) -> bool {
+        let at_spawns = task == 0 && self.spawned + 1 < program.tasks.len();
+        !at_spawns && program.tasks[task].get(self.at[task]) == Some(&Op::Yield)
+    }
+
+    fn may_read(&self, lock: usize) -> bool {
+        self.writer[lock].is_none() && (self.readers[lock].is_empty() || self.waits_to_write[lock].is_empty())
+    }
+
+    fn reads(&mut self, lock: usize, task: usize) {
+        if self.readers[lock].is_empty() {
+            self.waits_to_write[lock].clear();
+        }
+        self.readers[lock].push(task);
     }
 
     fn over(&self, program: &Program, task: usize) -> bool {
@@ -138,7 +266,7 @@ impl State {
         if task > self.spawned || self.over(program, task) {
             return false;
         }
-        if task == 0 && self.spawned + 1 < program.tasks.len() {
+        if task == 0 && self.spawned + 1 < program.tasks.len() || !self.began.contains(&task) {
             return true;
         }
         match (program.tasks[task][self.at[task]], self.phase[task]) {
@@ -147,11 +275,20 @@ impl State {
                 self.signals[condvar].iter().any(|signal| signal.contains(&task))
             }
             (Op::Join(other), _) => self.over(program, other),
+            (Op::Read(lock), _) => self.may_read(lock),
+            (Op::Write(lock), _) => {
+                let waits = !self.readers[lock].is_empty() && self.waits_to_write[lock].contains(&task);
+                self.writer[lock].is_none() && !waits
+            }
             _ => true,
         }
     }
 
     fn step(&mut self, program: &Program, task: usize) {
+        if self.began.insert(task) {
+            return;
+        }
+        self.done[task] += 1;
         if task == 0 && self.spawned + 1 < program.tasks.len() {
             self.spawned += 1;
             return;
@@ -196,7 +333,50 @@ impl State {
             Op::Add(at) => self.values[at] += 1,
             Op::Load(at) => self.register[task] = self.values[at],
             Op::Store(at) => self.values[at] = self.register[task] + 1,
-            Op::Join(_) => {}
+            Op::Join(_) | Op::Yield => {}
+            Op::Read(lock) => self.reads(lock, task),
+            Op::Unread(lock) => {
+                let at = self.readers[lock].iter().position(|reader| *reader == task).unwrap();
+                self.readers[lock].remove(at);
+            }
+            // A look that finds it free takes it and gives it back at once: the next operation is what gives it back.
+            Op::TryRead(lock) => {
+                let free = self.phase[task] == Phase::Relock || self.may_read(lock);
+                match self.phase[task] {
+                    Phase::Ready if free => {
+                        self.reads(lock, task);
+                        self.phase[task] = Phase::Relock;
+                        return;
+                    }
+                    Phase::Ready => self.register[task] = 0,
+                    _ => {
+                        let at = self.readers[lock].iter().position(|reader| *reader == task).unwrap();
+                        self.readers[lock].remove(at);
+                        (self.phase[task], self.register[task]) = (Phase::Ready, 1);
+                    }
+                }
+            }
+            Op::Write(lock) if self.readers[lock].is_empty() => {
+                self.waits_to_write[lock].remove(&task);
+                self.writer[lock] = Some(task);
+            }
+            Op::Write(lock) => {
+                self.waits_to_write[lock].insert(task);
+                return;
+            }
+            Op::Unwrite(lock) => self.writer[lock] = None,
+            Op::TryWrite(lock) => match self.phase[task] {
+                Phase::Ready if self.writer[lock].is_none() && self.readers[lock].is_empty() => {
+                    self.writer[lock] = Some(task);
+                    self.phase[task] = Phase::Relock;
+                    return;
+                }
+                Phase::Ready => self.register[task] = 0,
+                _ => {
+                    self.writer[lock] = None;
+                    (self.phase[task], self.register[task]) = (Phase::Ready, 1);
+                }
+            },
         }
         self.at[task] += 1;
     }
@@ -224,19 +404,31 @@ fn enumerate(
         *least = (*least).min(spent);
         return;
     }
-    let stays = enabled.contains(&current);
+    let mut state = state.clone();
+    let could: BTreeSet<usize> = enabled.iter().copied().collect();
+    let yields = state.yields(program, current) && !state.over(program, current);
+    if state.done[current] > 0 || yields {
+        state.turns.stepped(current, &could, yields);
+    }
+    let held: BTreeSet<usize> =
+        enabled.iter().copied().filter(|task| state.turns.holds_back(*task, &could)).collect();
+    let stays = could.contains(&current) && !held.contains(&current) && !yields;
     let from = if stays { current } else { current + 1 };
     let mut order: Vec<usize> = enabled.iter().copied().filter(|task| *task >= from).collect();
     order.extend(enabled.iter().copied().filter(|task| *task < from));
+    order.sort_by_key(|task| held.contains(task));
     for (delays, task) in order.into_iter().enumerate() {
         let more = match cost {
-            Cost::Preemptions => u32::from(stays && task != current),
+            Cost::Preemptions => u32::from((stays && task != current) || held.contains(&task)),
             Cost::Delays => delays as u32,
         };
         if spent + more > bound {
             continue;
         }
         let mut next = state.clone();
+        if held.contains(&task) {
+            next.turns.forgives(task);
+        }
         next.step(program, task);
         enumerate(program, &next, task, cost, spent + more, bound, found);
     }
@@ -248,10 +440,13 @@ fn perform(program: &Program, note: &std::sync::Mutex<BTreeSet<Ending>>) {
         locks: Vec<Mutex<()>>,
         condvars: Vec<Condvar>,
         values: Vec<AtomicU32>,
+        shared: Vec<RwLock<()>>,
     }
     fn run(ops: &[Op], shared: &Shared, mut join: impl FnMut(usize)) -> u32 {
         let mut register = 0;
         let mut held = BTreeMap::new();
+        let mut reading: Vec<(usize, _)> = Vec::new();
+        let mut writing = BTreeMap::new();
         for op in ops {
             match *op {
                 Op::Lock(lock) => drop(held.insert(lock, shared.locks[lock].lock().unwrap())),
@@ -268,6 +463,16 @@ fn perform(program: &Program, note: &std::sync::Mutex<BTreeSet<Ending>>) {
                 Op::Load(at) => register = shared.values[at].load(Ordering::SeqCst),
                 Op::Store(at) => shared.values[at].store(register + 1, Ordering::SeqCst),
                 Op::Join(task) => join(task),
+                Op::Yield => thread::yield_now(),
+                Op::Read(lock) => reading.push((lock, shared.shared[lock].read().unwrap())),
+                Op::Unread(lock) => {
+                    let at = reading.iter().rposition(|(of, _)| *of == lock).unwrap();
+                    drop(reading.remove(at));
+                }
+                Op::TryRead(lock) => register = u32::from(shared.shared[lock].try_read().is_ok()),
+                Op::Write(lock) => drop(writing.insert(lock, shared.shared[lock].write().unwrap())),
+                Op::Unwrite(lock) => drop(writing.remove(&lock)),
+                Op::TryWrite(lock) => register = u32::from(shared.shared[lock].try_write().is_ok()),
             }
         }
         register
@@ -276,6 +481,7 @@ fn perform(program: &Program, note: &std::sync::Mutex<BTreeSet<Ending>>) {
         locks: (0..OF_EACH).map(|_| Mutex::new(())).collect(),
         condvars: (0..OF_EACH).map(|_| Condvar::new()).collect(),
         values: (0..OF_EACH).map(|_| AtomicU32::new(0)).collect(),
+        shared: (0..OF_EACH).map(|_| RwLock::new(())).collect(),
     });
     let mut handles: Vec<_> = (1..program.tasks.len())
         .map(|task| {
@@ -299,11 +505,11 @@ fn cases() -> u64 {
     std::env::var("DEMI_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(250)
 }
 
-#[test]
-fn random_programs_end_as_an_enumeration_of_all_interleavings_says() {
+/// Compares so many programs, and says how many endings they have and how often one is a deadlock.
+fn compare(cases: u64, program_of: impl Fn(u64) -> Program) -> (usize, usize) {
     let (mut endings, mut deadlocks) = (0, 0);
-    for seed in 0..cases() {
-        let program = random_program(seed);
+    for seed in 0..cases {
+        let program = program_of(seed);
         for cost in [Cost::Preemptions, Cost::Delays] {
             let mut all = BTreeMap::new();
             enumerate(&program, &State::new(&program), 0, cost, 0, 2, &mut all);
@@ -346,5 +552,17 @@ fn random_programs_end_as_an_enumeration_of_all_interleavings_says() {
             }
         }
     }
+    (endings, deadlocks)
+}
+
+#[test]
+fn random_programs_end_as_an_enumeration_of_all_interleavings_says() {
+    let (endings, deadlocks) = compare(cases(), random_program);
     assert!(endings > 2 * deadlocks && deadlocks > 100, "{endings} endings, {deadlocks} of them deadlocks");
+}
+
+#[test]
+fn so_do_programs_with_readers_writers_and_yields() {
+    let (endings, deadlocks) = compare(cases() * 2 / 5, random_readers);
+    assert!(endings > 2 * deadlocks && deadlocks > 10, "{endings} endings, {deadlocks} of them deadlocks");
 }

@@ -34,6 +34,44 @@ fn a_loop_that_yields_is_explored_to_the_end_of_every_bound() {
     }
 }
 
+/// Looks for a flag so many times, with a yield before each but the first, and then gives up, which is the failure.
+fn gives_up(tries: usize) {
+    let ready = Arc::new(AtomicBool::new(false));
+    let other = Arc::clone(&ready);
+    let setter = thread::spawn(move || other.store(true, Ordering::Release));
+    let found = (0..tries).any(|at| {
+        if at > 0 {
+            thread::yield_now();
+        }
+        ready.load(Ordering::Acquire)
+    });
+    setter.join().unwrap();
+    assert!(found || !ready.load(Ordering::Acquire), "gave up");
+}
+
+/// The first yield in a row is free, each further one after which a task goes on while others wait counts as a preemption.
+#[test]
+fn what_is_done_after_several_yields_is_run_at_its_cost() {
+    for tries in 1..=6 {
+        let outcome = Check::named("gives-up").bound(5).random(false).explore(move || gives_up(tries));
+        let finding = outcome.finding().unwrap();
+        let unfair = tries.saturating_sub(2);
+        assert_eq!(finding.least(), Some((unfair as u32, true)), "{tries} tries");
+        let schedule = finding.schedule().unwrap();
+        assert_eq!(schedule.count().preemptions, schedule.header.preemptions);
+        let told = schedule.show().matches("goes on, though it yielded again").count();
+        assert_eq!(told, unfair, "{}", schedule.show());
+        let again = Check::named("gives-up").replay(schedule.clone()).explore(move || gives_up(tries));
+        assert!(again.finding().is_some(), "{tries} tries");
+    }
+    for bound in 0..4 {
+        let outcome = Check::named("gives-up").bound(bound).random(false).explore(|| gives_up(6));
+        assert_eq!((outcome.finding().is_some(), outcome.complete()), (false, Some(bound)));
+    }
+    let random = Check::named("gives-up").bound(0).budget(4_000).explore(|| gives_up(4));
+    assert!(random.finding().is_some(), "every fourth random execution is unfair");
+}
+
 #[test]
 fn a_loop_that_does_not_yield_is_named() {
     let outcome = Check::named("hog").explore(|| spins(false));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use demi_threads::failure::FailureKind;
 use demi_threads::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use demi_threads::sync::mpsc::{RecvTimeoutError, TryRecvError, TrySendError, channel, sync_channel};
-use demi_threads::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock};
+use demi_threads::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, RwLockWriteGuard};
 use demi_threads::{Check, future, thread};
 
 #[track_caller]
@@ -188,6 +188,175 @@ fn locks_of_parking_lot_do_the_same_without_poison() {
         let _again = lock.lock();
     });
     assert!(outcome.finding().unwrap().failure().to_string().contains("which it holds itself since"));
+}
+
+/// A task that reads twice while another comes to write in between: each waits for the other, as with the lock of the standard library.
+#[test]
+fn who_reads_twice_can_deadlock_with_a_writer() {
+    let body = || {
+        let lock = Arc::new(RwLock::named("table", 0));
+        let other = Arc::clone(&lock);
+        let writer = thread::spawn(move || *other.write().unwrap() += 1);
+        let first = lock.read().unwrap();
+        let second = lock.read().unwrap();
+        assert_eq!(*first, *second);
+        drop((first, second));
+        writer.join().unwrap();
+    };
+    let outcome = Check::named("twice").explore(body);
+    let finding = outcome.finding().unwrap();
+    assert_eq!(finding.least(), Some((1, true)));
+    let text = finding.failure().to_string();
+    assert!(text.contains("main waits in read for table"), "{text}");
+    assert!(text.contains("for which task 1 waits already, to write"), "{text}");
+    assert!(text.contains("in a circle: main waits for table -> task 1 waits for table -> main"), "{text}");
+}
+
+/// Readers that come again and again and overlap do not keep a writer from its turn.
+#[test]
+fn readers_that_poll_let_a_writer_in() {
+    holds(|| {
+        let lock = Arc::new(RwLock::new(false));
+        let poll = |lock: Arc<RwLock<bool>>| {
+            move || {
+                while !*lock.read().unwrap() {
+                    thread::yield_now();
+                }
+            }
+        };
+        let pollers = [thread::spawn(poll(Arc::clone(&lock))), thread::spawn(poll(Arc::clone(&lock)))];
+        *lock.write().unwrap() = true;
+        pollers.into_iter().for_each(|poller| poller.join().unwrap());
+    });
+}
+
+#[test]
+fn who_wrote_can_read_on_with_no_writer_in_between() {
+    holds(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let other = Arc::clone(&lock);
+        let writer = thread::spawn(move || *other.write().unwrap() = 7);
+        let mut value = lock.write().unwrap();
+        *value = 1;
+        let value = RwLockWriteGuard::downgrade(value);
+        assert_eq!(*value, 1);
+        assert_eq!(lock.try_read().map_or(1, |guard| *guard), 1);
+        drop(value);
+        writer.join().unwrap();
+    });
+}
+
+#[cfg(feature = "parking_lot")]
+#[test]
+fn parking_lots_readers_may_read_again_and_become_writers() {
+    use demi_threads::parking_lot::{RwLock, RwLockUpgradableReadGuard};
+    holds(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let other = Arc::clone(&lock);
+        let writer = thread::spawn(move || *other.write() += 1);
+        let first = lock.read();
+        assert_eq!(*first, *lock.read_recursive());
+        assert!(lock.is_locked() && !lock.is_locked_exclusive());
+        drop(first);
+        writer.join().unwrap();
+    });
+    holds(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let add = |lock: &RwLock<i32>| {
+            let seen = lock.upgradable_read();
+            let before = *seen;
+            let mut value = RwLockUpgradableReadGuard::upgrade(seen);
+            assert_eq!(*value, before, "nobody wrote in between");
+            *value += 1;
+        };
+        let other = Arc::clone(&lock);
+        let task = thread::spawn(move || add(&other));
+        let third = Arc::clone(&lock);
+        let reader = thread::spawn(move || assert!((0..=2).contains(&*third.read())));
+        add(&lock);
+        task.join().unwrap();
+        reader.join().unwrap();
+        assert_eq!(*lock.read(), 2);
+        let seen = lock.upgradable_read();
+        assert!(lock.try_upgradable_read().is_none() && lock.try_write().is_none());
+        let reader = lock.read();
+        let Err(seen) = RwLockUpgradableReadGuard::try_upgrade(seen) else { panic!("a reader is in") };
+        drop(reader);
+        let value = RwLockUpgradableReadGuard::try_upgrade(seen).map_err(|_| "nobody is in").unwrap();
+        let reader = RwLockUpgradableReadGuard::downgrade(RwLockWriteGuard::downgrade_to_upgradable(value));
+        assert_eq!(*lock.try_read().unwrap(), *reader);
+    });
+    // Two readers that both want to become the writer cannot both be upgradable; two plain ones that write while they read deadlock.
+    let outcome = Check::named("upgrade").explore(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let both = |lock: &RwLock<i32>| {
+            let seen = lock.read();
+            *lock.write() += *seen;
+        };
+        both(&lock);
+    });
+    let text = outcome.finding().unwrap().failure().to_string();
+    assert!(text.contains("which it holds itself since"), "{text}");
+}
+
+#[cfg(feature = "parking_lot")]
+#[test]
+fn a_guard_can_be_given_back_for_a_while() {
+    holds(|| {
+        let lock = Arc::new(demi_threads::parking_lot::Mutex::new(0));
+        let other = Arc::clone(&lock);
+        let mut value = lock.lock();
+        let task = thread::spawn(move || *other.lock() += 1);
+        demi_threads::parking_lot::MutexGuard::unlocked(&mut value, || task.join().unwrap());
+        assert_eq!(*value, 1);
+    });
+}
+
+#[test]
+fn who_waits_for_what_happens_once_goes_on_when_it_has() {
+    holds(|| {
+        let shared = Arc::new((Once::new(), OnceLock::new()));
+        let other = Arc::clone(&shared);
+        let task = thread::spawn(move || {
+            other.1.set(3).unwrap();
+            other.0.call_once(|| ());
+        });
+        shared.0.wait();
+        assert!(shared.0.is_completed());
+        assert_eq!((*shared.1.wait(), *OnceLock::from(4).wait()), (3, 4));
+        task.join().unwrap();
+    });
+    let alone = Check::named("alone").explore(|| Once::new().wait());
+    let text = alone.finding().unwrap().failure().to_string();
+    assert!(text.contains("waits in wait for Once of objects.rs"), "{text}");
+    let poisoned = Check::named("poisoned").explore(|| {
+        let once = Arc::new(Once::new());
+        let other = Arc::clone(&once);
+        let task = thread::spawn(move || {
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                other.call_once(|| panic!("first"))
+            }));
+        });
+        once.wait();
+        task.join().unwrap();
+    });
+    let text = poisoned.finding().unwrap().failure().to_string();
+    assert!(text.contains("previously been poisoned"), "{text}");
+}
+
+#[test]
+fn atomics_are_updated_by_closures() {
+    holds(|| {
+        let shared = Arc::new((AtomicUsize::new(1), AtomicBool::new(false)));
+        let other = Arc::clone(&shared);
+        let task =
+            thread::spawn(move || other.0.update(Ordering::SeqCst, Ordering::SeqCst, |value| value * 2));
+        let order = Ordering::SeqCst;
+        assert!(shared.0.try_update(order, order, |value| value.checked_add(1)).is_ok());
+        assert!([1, 2].contains(&task.join().unwrap()));
+        assert!([3, 4].contains(&shared.0.load(order)));
+        assert!(!shared.1.fetch_not(order) && shared.1.load(order));
+    });
 }
 
 #[test]
