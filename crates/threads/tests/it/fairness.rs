@@ -68,7 +68,7 @@ fn what_is_done_after_several_yields_is_run_at_its_cost() {
         let outcome = Check::named("gives-up").bound(bound).random(false).explore(|| gives_up(6));
         assert_eq!((outcome.finding().is_some(), outcome.complete()), (false, Some(bound)));
     }
-    let random = Check::named("gives-up").bound(0).budget(4_000).explore(|| gives_up(4));
+    let random = Check::named("gives-up").bounded(false).budget(4_000).explore(|| gives_up(5));
     assert!(random.finding().is_some(), "every fourth random execution is unfair");
 }
 
