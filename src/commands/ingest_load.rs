@@ -64,6 +64,7 @@ pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     let mut store = Store::create(&args.store)?;
 
     let container = mapper.as_ref().map_or(Container::Native, Mapper::container);
+    let wrapped = mapper.as_ref().is_some_and(Mapper::is_wrapped);
     let begin = Instant::now();
     let bar = ui.progress();
     let (sources, share) = sources.counted();
@@ -123,7 +124,7 @@ pub fn load(args: &LoadArgs, ui: &Ui) -> Outcome {
     let is_record = summary.quarantine_reasons.keys().any(|code| code == "unknown_kind");
     if let Some(reason) = Some(())
         .filter(|()| !is_record)
-        .and_then(|()| why_nothing(&args.paths, args.mapping.encoding, container))
+        .and_then(|()| why_nothing(&args.paths, args.mapping.encoding, container, wrapped))
     {
         ui.note(&format!("likely reason: {reason}"));
     }

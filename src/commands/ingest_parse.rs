@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use demi_formats::Encoding;
-use demi_formats::mapping::{Mapper, Mapping, Overrides, Unit, shipped};
+use demi_formats::mapping::{Mapper, Mapping, Overrides, Unit, Wrapper, shipped};
 use demi_formats::{Events, Fate};
 use serde_json::{Value, json};
 
@@ -26,6 +26,10 @@ pub struct MappingArgs {
     /// the next execution.
     #[arg(long, value_name = "REGEX", requires = "mapping")]
     pub delimiter: Option<String>,
+    /// What a container runtime or a system logger wrote around each line: cri, docker, compose, kubectl, journal or syslog. It is taken off, and
+    /// lines that were cut are joined again.
+    #[arg(long, value_name = "NAME")]
+    pub wrapper: Option<Wrapper>,
     /// The encoding of text that is not UTF-8: windows-1252, utf-16 and others, or lossy for UTF-8 with bad bytes replaced. Offsets then count
     /// decoded bytes.
     #[arg(long, value_name = "NAME")]
@@ -35,8 +39,10 @@ pub struct MappingArgs {
 impl MappingArgs {
     /// The mapper of the arguments; none for event records as they are.
     pub fn mapper(&self, several: bool) -> Result<Option<Mapper>, Box<dyn std::error::Error>> {
-        let Some(name) = self.mapping.as_deref().filter(|n| *n != "native") else { return Ok(None) };
-        let overrides = Overrides { parser: self.parser.clone(), delimiter: self.delimiter.clone(), several };
+        let named = self.mapping.as_deref().filter(|n| *n != "native");
+        let Some(name) = named.or(self.wrapper.map(|_| "native")) else { return Ok(None) };
+        let (parser, delimiter) = (self.parser.clone(), self.delimiter.clone());
+        let overrides = Overrides { parser, delimiter, wrapper: self.wrapper, several };
         Ok(Some(Mapper::with(&Mapping::find(name)?, overrides)?))
     }
 }
@@ -73,7 +79,7 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
         Some(mapper) => mapper,
         None => Mapper::new(&Mapping::named("native")?)?,
     };
-    let container = mapper.container();
+    let (container, wrapped) = (mapper.container(), mapper.is_wrapped());
     let mut counts = Counts::default();
     let mut out = stdout();
     let mut written = Ok(());
@@ -101,7 +107,8 @@ pub fn parse(args: &ParseArgs, ui: &Ui) -> Outcome {
         ));
         if counts.events == 0
             && counts.rejected > 0
-            && let Some(reason) = super::sources::why_nothing(&args.paths, args.mapping.encoding, container)
+            && let Some(reason) =
+                super::sources::why_nothing(&args.paths, args.mapping.encoding, container, wrapped)
         {
             ui.note(&format!("likely reason: {reason}"));
         }

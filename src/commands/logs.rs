@@ -51,6 +51,7 @@ impl LogArgs {
         let sources = planned(&self.logs, ui)?.decoded(self.mapping.encoding);
         let mapper = self.mapping.mapper(sources.0.len() > 1)?;
         let container = mapper.as_ref().map_or(Container::Native, Mapper::container);
+        let wrapped = mapper.as_ref().is_some_and(Mapper::is_wrapped);
         let mut options = LoadOptions::new(base);
         options.redact = self.redact.as_deref().map(Redaction::read).transpose()?.map(Arc::new);
         let beside = out.parent().filter(|parent| parent.is_dir()).unwrap_or(Path::new("."));
@@ -63,7 +64,7 @@ impl LogArgs {
         bar.finish_and_clear();
         let (gathered, report) = read?;
         if report.summary.added == 0 {
-            let why = why_nothing(&self.logs, self.mapping.encoding, container);
+            let why = why_nothing(&self.logs, self.mapping.encoding, container, wrapped);
             let why = why.map_or_else(String::new, |why| format!("; likely reason: {why}"));
             return Err(
                 format!("no line of the logs is an event{}{why}", first_reason(&gathered, base)).into()
@@ -98,7 +99,7 @@ impl LogArgs {
 
     /// Whether something is said of logs.
     pub fn says_how(&self) -> bool {
-        self.mapping.mapping.is_some() || self.mapping.encoding.is_some()
+        self.mapping.mapping.is_some() || self.mapping.encoding.is_some() || self.mapping.wrapper.is_some()
     }
 }
 

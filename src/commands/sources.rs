@@ -18,6 +18,17 @@ pub fn planned(paths: &[String], ui: &Ui) -> Result<Sources, ReadError> {
     for log in plan.rotated() {
         ui.note(&format!("read as one log, oldest first: {}", names(log)));
     }
+    if let copies @ [_, ..] = plan.copies() {
+        let told = |(copy, of): &(PathBuf, PathBuf)| {
+            let [copy, of] = [copy, of].map(|path| path.display().to_string().escape_debug().to_string());
+            format!("{copy} (as {of})")
+        };
+        let mut told: Vec<String> = copies.iter().take(MOST_NAMES).map(told).collect();
+        if copies.len() > MOST_NAMES {
+            told.push(format!("and {} more", copies.len() - MOST_NAMES));
+        }
+        ui.note(&format!("not read twice: {}", told.join(", ")));
+    }
     if let left_out @ [_, ..] = plan.left_out() {
         let n = left_out.len();
         let (files, are, them) = if n == 1 { ("file", "is", "it") } else { ("files", "are", "them") };
@@ -43,10 +54,15 @@ fn names(paths: &[PathBuf]) -> String {
 }
 
 /// Why nothing was taken, told from the first file. Standard input was read and is gone.
-pub fn why_nothing(paths: &[String], encoding: Option<Encoding>, container: Container) -> Option<String> {
+pub fn why_nothing(
+    paths: &[String],
+    encoding: Option<Encoding>,
+    container: Container,
+    wrapped: bool,
+) -> Option<String> {
     let paths: Vec<String> = paths.iter().filter(|path| *path != "-").cloned().collect();
     let sources = Sources::plan(&paths).ok()?.decoded(encoding);
-    likely_reason(sources.0.into_iter().next()?, container)
+    likely_reason(sources.0.into_iter().next()?, container, wrapped)
 }
 
 /// How far the reading is.

@@ -139,3 +139,56 @@ fn clocks_inside_quoted_json_are_read() {
     let text = String::from_utf8_lossy(&parsed.stdout);
     assert!(text.contains(r#"n0/1 local type=x payload=x clock={"n0":1,"n1":2}"#), "{text}");
 }
+
+/// Logs of pods as containerd writes them, one line of them cut: the pod is the actor, and where the wrapper is not named, it is hinted at.
+#[test]
+fn logs_of_pods_are_taken_out_of_their_wrapper() {
+    let case = Case::new();
+    let pods = case.dir.path().join("pods");
+    let pod = |name: &str, lines: &[&str]| {
+        let uid = "b0c9e9b4-5d3a-4f43-8f0e-3f2b6f1c2d3e";
+        let folder = pods.join(format!("prod_{name}_{uid}")).join("server");
+        fs::create_dir_all(&folder).unwrap();
+        let text: String = lines
+            .iter()
+            .enumerate()
+            .map(|(at, line)| format!("2024-05-01T10:00:0{at}.5Z stdout {line}\n"))
+            .collect();
+        fs::write(folder.join("0.log"), text).unwrap();
+    };
+    pod("raft-0", &[r#"F {"service":"raft","kind":"send","to":"raft-1","msg_id":"7"}"#]);
+    pod(
+        "raft-1",
+        &[
+            r#"P {"service":"raft","kind":"receive","#,
+            r#"F "from":"raft-0","msg_id":"7"}"#,
+            r#"F {"service":"raft","msg":"done"}"#,
+        ],
+    );
+    let logs = pods.display().to_string();
+    let out = case.dir.path().join("pods-exec").display().to_string();
+    let build = |more: &[&str]| {
+        case.run(
+            &[&["build", &logs, "--mapping", "json", "--violation", "none", "--out", &out, "--json"], more]
+                .concat(),
+        )
+    };
+    let bare = build(&[]);
+    let error = String::from_utf8_lossy(&bare.stderr).into_owned();
+    assert!(!bare.status.success() && error.contains("say so with --wrapper cri"), "{error}");
+    let built = build(&["--wrapper", "cri"]);
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let built: Value = serde_json::from_slice(&built.stdout).unwrap();
+    assert_eq!(
+        (&built["events"], &built["matched"]["message_id"]),
+        (&Value::from(3), &Value::from(1)),
+        "{built}"
+    );
+    let order = case.run(&["query", &out, "order", "raft-0/1", "raft-1/2"]);
+    assert!(String::from_utf8_lossy(&order.stdout).contains("raft-0/1 happens before raft-1/2"));
+    let wrong = case.run(&["ingest", "parse", &logs, "--mapping", "json", "--wrapper", "k8s"]);
+    assert!(
+        String::from_utf8_lossy(&wrong.stderr)
+            .contains("known are cri, docker, compose, kubectl, journal and syslog")
+    );
+}

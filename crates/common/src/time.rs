@@ -10,23 +10,58 @@ pub fn nanos(text: &str) -> Option<i64> {
     utc(text)?.and_utc().timestamp_nanos_opt()
 }
 
-/// How many nanoseconds the last digit of a time leaves open: a stamp of seconds stands for the whole second, a day for all of it.
+/// How many nanoseconds the last digit of a time leaves open: a stamp of seconds stands for the whole second, one of minutes for the minute, a day for
+/// all of it.
 #[must_use]
 pub fn open_nanos(text: &str) -> u64 {
-    if !text.contains(':') {
-        return 24 * 3600 * SECOND;
-    }
-    let fraction = text.bytes().skip_while(|byte| !matches!(byte, b'.' | b',')).skip(1);
-    let digits = fraction.take_while(u8::is_ascii_digit).count();
-    SECOND / 10_u64.pow(digits.min(9) as u32)
+    let bytes = text.as_bytes();
+    let digits = |from: usize| bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
+    let colon = |at: usize| bytes.get(at) == Some(&b':');
+    // `10:00`, `10:00:01`: the first colon between hours and minutes, behind the year of `15/May/2024:10:00:01`.
+    let clock = (0..bytes.len()).find(|at| {
+        let hours = bytes[..*at].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        colon(*at) && (1..=2).contains(&hours) && digits(at + 1) == 2
+    });
+    let end = match clock {
+        Some(at) if colon(at + 3) && digits(at + 4) == 2 => at + 6,
+        Some(_) => return 60 * SECOND,
+        // `20240515T100001`.
+        None => match bytes.iter().position(|byte| *byte == b'T').filter(|at| digits(at + 1) >= 4) {
+            Some(at) if digits(at + 1) == 6 => at + 7,
+            Some(_) => return 60 * SECOND,
+            None => return 24 * 3600 * SECOND,
+        },
+    };
+    let fraction = match bytes.get(end) {
+        Some(b'.' | b',') => digits(end + 1),
+        _ => 0,
+    };
+    SECOND / 10_u64.pow(fraction.min(9) as u32)
 }
 
 /// Layouts of stamps that can be read in one way only, besides those of ISO 8601.
-const LAYOUTS: [&str; 4] =
-    ["%d %b %Y %H:%M:%S%.f", "%a %b %e %H:%M:%S %Y", "%a %b %e %H:%M:%S%.f %Y", "%Y-%m-%d %H:%M:%S%.f UTC"];
+const LAYOUTS: [&str; 8] = [
+    "%d %b %Y %H:%M:%S%.f",
+    "%a %b %e %H:%M:%S %Y",
+    "%a %b %e %H:%M:%S%.f %Y",
+    "%a, %d %b %Y %H:%M:%S%.f",
+    "%Y%m%dT%H%M%S%.f",
+    "%Y%m%dT%H%M",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%d %H:%M",
+];
 /// The same with an offset.
-const LAYOUTS_WITH_OFFSET: [&str; 3] =
-    ["%d/%b/%Y:%H:%M:%S%.f %z", "%a %b %e %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z"];
+const LAYOUTS_WITH_OFFSET: [&str; 7] = [
+    "%d/%b/%Y:%H:%M:%S%.f %z",
+    "%a %b %e %H:%M:%S %z %Y",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%Y%m%dT%H%M%S%.f%#z",
+    "%Y%m%dT%H%M%#z",
+    "%Y-%m-%dT%H:%M%#z",
+    "%Y-%m-%d %H:%M%#z",
+];
+/// What says behind a time that it is UTC.
+const NAMES_OF_UTC: [&str; 3] = [" UTC", " GMT", "Z"];
 
 /// The time in UTC that a text tells; nothing where it tells none, or may mean several. What has no offset is taken for UTC.
 #[must_use]
@@ -94,7 +129,16 @@ fn utc_of_others(text: &str) -> Option<NaiveDateTime> {
         .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f"))
         .or_else(|_| text.parse::<NaiveDate>().map(|date| date.and_time(NaiveTime::MIN)))
         .ok()
-        .or_else(|| LAYOUTS.iter().find_map(|layout| NaiveDateTime::parse_from_str(with_comma, layout).ok()))
+        .or_else(|| {
+            let bare =
+                NAMES_OF_UTC.iter().find_map(|name| with_comma.strip_suffix(name)).unwrap_or(with_comma);
+            let dotted = bare.replacen(',', ".", 1);
+            // Of minutes chrono would take one digit for two.
+            let has_clock = open_nanos(bare) < 24 * 3600 * SECOND;
+            let iso = NaiveDateTime::parse_from_str(&dotted, "%Y-%m-%d %H:%M:%S%.f").ok();
+            let read = |layout: &&str| NaiveDateTime::parse_from_str(bare, layout).ok();
+            iso.or_else(|| LAYOUTS.iter().find_map(read).filter(|_| has_clock))
+        })
         .or_else(|| {
             let read = |layout: &&str| DateTime::parse_from_str(with_comma, layout).ok();
             LAYOUTS_WITH_OFFSET.iter().find_map(read).map(|time| time.naive_utc())
@@ -116,9 +160,39 @@ mod tests {
             ("2024/05/15 10:00:01.25", SECOND / 100),
             ("Wed, 15 May 2024 10:00:01 +0000", SECOND),
             ("2024-05-15T10:00:01.000000001+02:00", 1),
+            ("2024-05-15T10:00Z", 60 * SECOND),
+            ("2024-05-15 10:00", 60 * SECOND),
+            ("2024-05-15T10:00+02:00", 60 * SECOND),
+            ("20240515T100001Z", SECOND),
+            ("20240515T100001.25+0200", SECOND / 100),
+            ("20240515T1000", 60 * SECOND),
+            ("Wed, 15 May 2024 10:00:01 GMT", SECOND),
+            ("2024-05-15 10:00:01,250 GMT", SECOND / 1000),
+            ("15/May/2024:10:00:01 +0000", SECOND),
+            ("15 May 2024 10:00:01.5", SECOND / 10),
         ] {
             assert!(nanos(text).is_some(), "{text}");
             assert_eq!(open_nanos(text), open, "{text}");
+        }
+    }
+
+    #[test]
+    fn layouts_of_one_time_tell_the_same() {
+        let time = utc("2024-05-15T10:00:01Z");
+        for text in [
+            "20240515T100001Z",
+            "20240515T120001+0200",
+            "Wed, 15 May 2024 10:00:01 GMT",
+            "2024-05-15 10:00:01 GMT",
+            "2024-05-15 10:00:01 UTC",
+            "15 May 2024 10:00:01 UTC",
+        ] {
+            assert_eq!(utc(text), time, "{text}");
+        }
+        assert_eq!(utc("2024-05-15T10:00Z"), utc("2024-05-15T10:00:00Z"));
+        assert_eq!(utc("2024-05-15T12:00+02:00"), utc("2024-05-15T10:00:00Z"));
+        for none in ["10:00", "20240515", "2024-05-15T10:0", "2024-05-15T10:00 CET", "202405151T000"] {
+            assert_eq!(utc(none), None, "{none}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::str::Utf8Error;
 use demi_schemas::{EventRecord, RecordError};
 
 /// The words for what is wrong ([`Rejection::code`]), in alphabetical order. Counters begin at 0 for each.
-pub const REASONS: [&str; 31] = [
+pub const REASONS: [&str; 32] = [
     "bad_attribute",
     "bad_body",
     "bad_id",
@@ -29,6 +29,7 @@ pub const REASONS: [&str; 31] = [
     "not_protobuf",
     "not_telemetry",
     "not_utf8",
+    "not_wrapped",
     "not_xml",
     "nuls",
     "reserved",

@@ -4,19 +4,24 @@ use std::io::Read;
 
 use serde_json::{Deserializer, Value};
 
-use crate::mapping::Container;
+use crate::mapping::{Container, Wrapper};
 use crate::read::lines::without_mark;
 use crate::read::source::Source;
 
 /// Bytes that are looked at.
 const LOOKED_AT: u64 = 64 * 1024;
 
-/// Why nothing could be taken from a source, as far as its beginning tells. `container` is what it was read as.
+/// Why nothing could be taken from a source, as far as its beginning tells. `container` is what it was read as, `wrapped` whether a wrapper was taken off.
 #[must_use]
-pub fn likely_reason(source: Source, container: Container) -> Option<String> {
+pub fn likely_reason(source: Source, container: Container, wrapped: bool) -> Option<String> {
     let (_, stream) = source.read().ok()?;
     let mut head = Vec::new();
     stream.take(LOOKED_AT).read_to_end(&mut head).ok()?;
+    let text = whole_lines(&head);
+    if let Some(wrapper) = Wrapper::around(&String::from_utf8_lossy(text)).filter(|_| !wrapped) {
+        let name = wrapper.name();
+        return Some(format!("the lines are wrapped as '{name}' does it; say so with --wrapper {name}"));
+    }
     of_beginning(&head, container)
 }
 
@@ -56,6 +61,11 @@ fn of_beginning(head: &[u8], container: Container) -> Option<String> {
         ),
         _ => None,
     }
+}
+
+/// The lines of a beginning that have their end.
+fn whole_lines(head: &[u8]) -> &[u8] {
+    memchr::memrchr(b'\n', head).map_or(head, |end| head.get(..end).unwrap_or(head))
 }
 
 fn in_json(container: Container) -> bool {

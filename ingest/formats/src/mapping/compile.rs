@@ -164,6 +164,13 @@ impl Compiled {
         if !own && !named {
             return bad("event.actor", "missing: whose event is it?");
         }
+        if let Some(wrapper) = input.wrapper
+            && input.container.is_of_documents()
+        {
+            let reason =
+                format!("'{}' stands around lines, and this container is made of documents", wrapper.name());
+            return bad("input.wrapper", &reason);
+        }
         let numbered = |place: &str, list: &[String]| -> Result<Vec<Regex>, MappingError> {
             list.iter().enumerate().map(|(i, t)| expression(&format!("{place}[{i}]"), t)).collect()
         };

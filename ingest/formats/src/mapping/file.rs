@@ -11,6 +11,7 @@ use super::seq::Seq;
 use super::shape::Shape;
 use super::shipped::shipped;
 use super::stamp::Time;
+use super::wrapper::Wrapper;
 use crate::container::Container;
 
 /// A mapping file. Texts in braces are templates: `{host}` is the value of that name in the record, `{event.msg.to}` goes
@@ -76,6 +77,10 @@ pub struct Input {
     /// `lossy` for UTF-8 in which bad bytes become U+FFFD. Offsets then count decoded bytes.
     #[serde(default)]
     pub encoding: Option<String>,
+    /// What a container runtime or a system logger wrote around each line; it is taken off, and lines that were cut are joined again. Templates know
+    /// what it says as `{wrapper_time}`, `{wrapper_name}` (pod, service, program), `{wrapper_stream}`, `{wrapper_host}` and `{wrapper_pid}`.
+    #[serde(default)]
+    pub wrapper: Option<Wrapper>,
     /// For `text`: regular expressions whose named groups are the record. A pattern with `\n` spans that many more
     /// lines. JavaScript's expressions are understood where they do without look-around and back-references.
     #[serde(default)]

@@ -20,6 +20,7 @@ use super::patterns::{self, Pattern};
 use super::sniff;
 use super::stamp::Latest;
 use super::template::Scope;
+use super::wrapper::{Unwrapped, Unwrapping, VALUES, Wrapper};
 use super::{clocks, deduce};
 use crate::container::Container;
 use crate::documents::{Documents, Found};
@@ -49,6 +50,8 @@ pub struct Overrides {
     pub parser: Option<String>,
     /// The delimiter of executions, in place of the mapping's and of the file's own.
     pub delimiter: Option<String>,
+    /// What stands around each line, in place of what the mapping says.
+    pub wrapper: Option<Wrapper>,
     /// Whether several sources are mapped: executions of delimited files are then named after their file too.
     pub several: bool,
 }
@@ -94,6 +97,11 @@ struct SourceState {
     separator: csv::Separator,
     pending: VecDeque<(Line, Vec<u8>)>,
     pending_bytes: usize,
+    /// Lines on their way out of their wrapper.
+    unwrapping: Unwrapping,
+    /// What the wrapper says of the line at hand, and of those that are pending.
+    told: Option<BTreeMap<String, String>>,
+    pending_told: VecDeque<BTreeMap<String, String>>,
     /// Of a source that is made of documents.
     documents: Option<Box<Documents>>,
     /// Name of the execution being read.
@@ -147,7 +155,11 @@ impl Mapper {
     /// # Errors
     /// When an expression cannot be understood, or a parser is given for a log that is no text.
     pub fn with(mapping: &Mapping, overrides: Overrides) -> Result<Mapper, MappingError> {
-        let compiled = Compiled::new(mapping).map_err(|e| e.of(&mapping.name))?;
+        let mut mapping = Cow::Borrowed(mapping);
+        if overrides.wrapper.is_some() {
+            mapping.to_mut().input.wrapper = overrides.wrapper;
+        }
+        let compiled = Compiled::new(&mapping).map_err(|e| e.of(&mapping.name))?;
         let bad = |place: &str, reason: String| MappingError::value(place, reason).of("command line");
         let pattern = match &overrides.parser {
             Some(_) if compiled.input.container != Container::Text => {
@@ -223,6 +235,10 @@ impl Mapper {
         let head = String::from_utf8_lossy(head);
         self.leave();
         let input = &self.mapping.input;
+        let head = match input.wrapper {
+            Some(wrapper) => Cow::Owned(wrapper.taken_off(&head)),
+            None => head,
+        };
         let log = self.next_log.take();
         let left = self.left.iter().find(|(other, _)| log.as_ref() == Some(other));
         let (latest, carried) = left.map(|(_, left)| left.clone()).unwrap_or_default();
@@ -302,9 +318,64 @@ impl Mapper {
             self.document_line(&line, bytes, out);
             return;
         }
+        match self.mapping.input.wrapper {
+            Some(wrapper) => self.wrapped_line(wrapper, line, bytes, out),
+            None => self.bare_line(line, bytes, out),
+        }
+    }
+
+    /// Takes a line as a container runtime or a system logger wrote it.
+    fn wrapped_line(&mut self, wrapper: Wrapper, line: Line, bytes: &[u8], out: &mut Vec<Unit>) {
+        let raw = line.text(bytes);
+        if line.overlong.is_some() {
+            self.unwrap(true, out);
+            return self.bare_line(line, bytes, out);
+        }
+        let fate = match std::str::from_utf8(raw) {
+            Ok(text) if text.trim_ascii().is_empty() => return,
+            Ok(text) => {
+                let SourceState { unwrapping, name, .. } = &mut self.source;
+                if unwrapping.add(wrapper, name, line.clone(), text) {
+                    return self.unwrap(false, out);
+                }
+                Fate::rejected("not_wrapped", wrapper.not_of_it())
+            }
+            Err(error) => Fate::rejected("not_utf8", not_utf8(raw, error)),
+        };
+        self.unwrap(true, out);
+        self.settle(out);
+        out.push(self.unit(line, 1, raw.to_vec(), fate));
+    }
+
+    /// Takes the lines that are whole out of their wrapper; with `end` also those whose end did not come.
+    fn unwrap(&mut self, end: bool, out: &mut Vec<Unit>) {
+        while let Some(Unwrapped { line, text, values, .. }) = self.source.unwrapping.next(end) {
+            self.source.told = Some(values);
+            self.bare_line(line, text.as_bytes(), out);
+            self.source.told = None;
+        }
+    }
+
+    /// Lets templates know what the wrapper says of the record at hand.
+    fn tell(&mut self, told: Option<BTreeMap<String, String>>) {
+        let Some(told) = told else { return };
+        let carried = Arc::make_mut(&mut self.source.carried);
+        VALUES.iter().for_each(|name| drop(carried.remove(*name)));
+        carried.extend(told);
+    }
+
+    /// Keeps a line that may be a part of a record.
+    fn keep(&mut self, line: Line, bytes: &[u8]) {
+        self.source.pending_bytes += bytes.len() + 1;
+        self.source.pending.push_back((line, bytes.to_vec()));
+        self.source.pending_told.extend(self.source.told.take());
+    }
+
+    /// Takes a line of a program.
+    fn bare_line(&mut self, line: Line, bytes: &[u8], out: &mut Vec<Unit>) {
         let bytes = line.text(bytes);
         if line.overlong.is_some() {
-            self.flush(out);
+            self.settle(out);
             let reason = line.too_long(self.record_limit, bytes.len());
             out.push(self.unit(line, 1, bytes.to_vec(), Fate::rejected("too_long", reason)));
             return;
@@ -321,13 +392,13 @@ impl Mapper {
             }
             Err(error) => {
                 let reason = not_utf8(bytes, error);
-                self.flush(out);
+                self.settle(out);
                 out.push(self.unit(line, 1, bytes.to_vec(), Fate::rejected("not_utf8", reason)));
                 return;
             }
         };
         if let Some(found) = self.carries_line(&text) {
-            self.flush(out);
+            self.settle(out);
             let carried = Arc::make_mut(&mut self.source.carried);
             carried.extend(found);
             // Behind a heading another log begins, which may go back to the first day.
@@ -365,8 +436,7 @@ impl Mapper {
             if self.mapping.start.is_some() && (begins || full) {
                 self.drain(true, out);
             }
-            self.source.pending_bytes += bytes.len() + 1;
-            self.source.pending.push_back((line, bytes.to_vec()));
+            self.keep(line, bytes);
             if self.mapping.start.is_none() {
                 self.drain(false, out);
             }
@@ -383,6 +453,8 @@ impl Mapper {
         if text.trim_ascii().is_empty() {
             return;
         }
+        let told = self.source.told.take();
+        self.tell(told);
         let fate = self.decode(text, line.number);
         self.take(line, 1, bytes.to_vec(), fate, out);
     }
@@ -394,8 +466,7 @@ impl Mapper {
         if !inside && ending != csv::Ending::Open {
             return self.whole_line(line, bytes, text, out);
         }
-        self.source.pending_bytes += bytes.len() + 1;
-        self.source.pending.push_back((line, bytes.to_vec()));
+        self.keep(line, bytes);
         let lines = self.source.pending.len();
         match ending {
             csv::Ending::Open
@@ -413,13 +484,16 @@ impl Mapper {
     /// Deals with lines of a quoted field that does not end: the first is no record, and each of the others may be one.
     fn flush_csv(&mut self, out: &mut Vec<Unit>) {
         let mut pending = std::mem::take(&mut self.source.pending).into_iter();
+        let mut told = std::mem::take(&mut self.source.pending_told).into_iter();
         self.source.pending_bytes = 0;
         if let Some((line, bytes)) = pending.next() {
+            let _ = told.next();
             let fate = Fate::rejected("not_csv", "a quoted field in it does not end");
             out.push(self.unit(line, 1, bytes, fate));
         }
         for (line, bytes) in pending {
             let text = String::from_utf8_lossy(&bytes).into_owned();
+            self.source.told = told.next();
             self.whole_line(line, &bytes, &text, out);
         }
     }
@@ -440,6 +514,7 @@ impl Mapper {
     /// Ends the source.
     pub fn end(&mut self, out: &mut Vec<Unit>) {
         self.end_bytes(&mut |unit| out.push(unit));
+        self.unwrap(true, out);
         self.finish_execution(out);
     }
 
@@ -578,6 +653,8 @@ impl Mapper {
     /// Takes a line where each record is one: nothing is kept for later.
     fn single(&mut self, mut line: Line, bytes: &[u8], text: &str, out: &mut Vec<Unit>) {
         line.length = bytes.len() as u64;
+        let told = self.source.told.take();
+        self.tell(told);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let found = self.source.patterns.iter_mut().find_map(|p| p.find(Cow::Borrowed(text)));
         let decoded = match found {
@@ -670,6 +747,9 @@ impl Mapper {
     fn pop(&mut self, lines: usize) -> (Line, Vec<u8>) {
         let raw = self.joined(lines, false);
         let first = self.source.pending.front().map(|(line, _)| line.clone());
+        let told = self.source.pending_told.len().min(lines);
+        let told = self.source.pending_told.drain(..told).next();
+        self.tell(told);
         for (_, bytes) in self.source.pending.drain(..lines) {
             self.source.pending_bytes = self.source.pending_bytes.saturating_sub(bytes.len() + 1);
         }
@@ -679,8 +759,14 @@ impl Mapper {
         (line, raw)
     }
 
-    /// Deals with pending lines as at an end.
+    /// Deals with pending lines as at an end, also with those that were cut.
     pub fn flush(&mut self, out: &mut Vec<Unit>) {
+        self.unwrap(true, out);
+        self.settle(out);
+    }
+
+    /// Deals with pending lines as at an end.
+    fn settle(&mut self, out: &mut Vec<Unit>) {
         match self.mapping.input.container {
             Container::Csv => self.flush_csv(out),
             _ => self.drain(true, out),
@@ -752,7 +838,7 @@ impl Mapper {
 impl Mapper {
     /// Ends the execution being read: what was held becomes events.
     fn finish_execution(&mut self, out: &mut Vec<Unit>) {
-        self.flush(out);
+        self.settle(out);
         let mut held = std::mem::take(&mut self.source.held);
         self.source.held_bytes = 0;
         if held.is_empty() {

@@ -42,6 +42,7 @@ mod shipped;
 mod sniff;
 mod stamp;
 mod template;
+mod wrapper;
 
 pub use error::MappingError;
 pub use file::{
@@ -52,5 +53,6 @@ pub use seq::{Gaps, Seq, ToldSeq};
 pub use shape::Shape;
 pub use shipped::{Shipped, shipped};
 pub use stamp::{OneOrSeveral, Time, TimeFormat};
+pub use wrapper::{UnknownWrapper, Wrapper};
 
 pub use crate::container::Container;

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 const PACKED_ENDS: [&str; 2] = [".zst", ".gz"];
 /// Ends of names of logs, behind which a number stands for a rotation even if the log itself is not there.
 const LOG_ENDS: [&str; 5] = [".jsonl", ".ndjson", ".json", ".log", ".txt"];
+/// Ends of the names of the one file that a rotation keeps.
+const KEPT_ENDS: [&str; 3] = [".old", ".prev", ".previous"];
 /// Most digits of the number of a rotated file; a longer number is a date or a time.
 const MOST_DIGITS: usize = 5;
 
@@ -75,6 +77,74 @@ pub(super) fn by_number(paths: &mut [PathBuf]) {
     }
 }
 
+/// Turns around files whose numbers count from 0 for the newest, as `java.util.logging` counts: `a.0.log`, `a.1.log`. Without the log itself they may be those of
+/// processes; then it does not matter in which order they are read.
+pub(super) fn newest_is_zero(paths: &mut [PathBuf], begins: impl Fn(&Path) -> Option<String>) {
+    let mut families: BTreeMap<(Option<PathBuf>, String), Vec<(u32, usize)>> = BTreeMap::new();
+    for (i, path) in paths.iter().enumerate() {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some((Rotation { age: Age::Ago(std::cmp::Reverse(ago)), .. }, log)) = Rotation::inside(&name)
+        else {
+            continue;
+        };
+        let usual = LOG_ENDS.iter().any(|end| log.to_ascii_lowercase().ends_with(end));
+        if usual && unpacked(&name).rsplit('.').nth(1).is_some_and(|number| number == ago.to_string()) {
+            families.entry((path.parent().map(Path::to_owned), log)).or_default().push((ago, i));
+        }
+    }
+    for files in families.into_values() {
+        // In the order of their numbers, from 0 on: every other one is somebody's wish.
+        if files.len() < 2 || files[0].0 != 0 || !files.is_sorted() {
+            continue;
+        }
+        let stamps: Option<Vec<String>> =
+            files.iter().map(|(_, i)| paths.get(*i).and_then(|path| begins(path))).collect();
+        if stamps.is_some_and(|stamps| stamps.windows(2).all(|two| two[0] > two[1])) {
+            let places: Vec<usize> = files.iter().map(|(_, i)| *i).collect();
+            let members = places.iter().rev().filter_map(|i| paths.get(*i).cloned()).collect();
+            put(paths, &places, members);
+        }
+    }
+}
+
+/// A day that a name writes before its year, and what follows: both numbers, the year, the rest.
+fn day_before_year(stamp: &str) -> Option<(u32, u32, &str, &str)> {
+    let mut parts = stamp.splitn(3, ['-', '_', '.']);
+    let (one, two, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let (year, rest) = rest.split_at_checked(4)?;
+    let number = |text: &str| text.parse().ok().filter(|_| (1..=2).contains(&text.len()));
+    let ends = !rest.starts_with(|c: char| c.is_ascii_digit());
+    (ends && year.bytes().all(|byte| byte.is_ascii_digit())).then_some((
+        number(one)?,
+        number(two)?,
+        year,
+        rest,
+    ))
+}
+
+/// Puts the years of stamps in front, where all of them write day and month before it, and one of them tells which is which.
+fn years_first(files: &mut [(Age, usize)]) {
+    let read = |age: &Age| match age {
+        Age::At(Natural(_, stamp)) => Some(day_before_year(stamp).map(|(one, two, ..)| (one, two))),
+        _ => None,
+    };
+    let days: Option<Vec<(u32, u32)>> = files.iter().filter_map(|(age, _)| read(age)).collect();
+    let Some(days) = days else { return };
+    let month_first = match (days.iter().any(|(one, _)| *one > 12), days.iter().any(|(_, two)| *two > 12)) {
+        (true, false) => false,
+        (false, true) => true,
+        _ => return,
+    };
+    for (age, _) in files {
+        if let Age::At(Natural(_, stamp)) = age
+            && let Some((one, two, year, rest)) = day_before_year(stamp)
+        {
+            let (month, day) = if month_first { (one, two) } else { (two, one) };
+            *age = Age::At(Natural::of(&format!("{year}-{month}-{day}{rest}")));
+        }
+    }
+}
+
 /// Puts the members in the places that they had together.
 fn put(paths: &mut [PathBuf], places: &[usize], members: Vec<PathBuf>) {
     for (place, member) in places.iter().zip(members) {
@@ -89,7 +159,7 @@ pub(super) fn unpacked(name: &str) -> &str {
     PACKED_ENDS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
-/// A file that a rotation left of a log: `a.log.1`, `a.log-20240501.gz`, `a.log.2024-05-01-17`, `a.1.log`.
+/// A file that a rotation left of a log: `a.log.1`, `a.log-20240501.gz`, `a.log.2024-05-01-17`, `a.1.log`, `a.log.old`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rotation<'a> {
     log: &'a str,
@@ -111,6 +181,9 @@ impl<'a> Rotation<'a> {
     /// What the name says, if it is one of a rotated file.
     pub(super) fn of(name: &'a str) -> Option<Rotation<'a>> {
         let name = unpacked(name);
+        if let Some(log) = KEPT_ENDS.iter().find_map(|end| name.strip_suffix(end)) {
+            return (!log.is_empty()).then_some(Rotation { log, age: Age::Ago(std::cmp::Reverse(1)) });
+        }
         let is_part = |c: char| c.is_ascii_digit() || "-_.:T".contains(c);
         // The log's own name ends where only digits and what stands between them follow.
         let tail = name.trim_end_matches(is_part).len();
@@ -204,6 +277,7 @@ pub(super) fn oldest_first(
         let whole = files.iter().any(|(age, _)| *age == Age::Now);
         let mut places: Vec<usize> = files.iter().map(|(_, i)| *i).collect();
         places.sort_unstable();
+        years_first(&mut files);
         files.sort();
         let numbered = files.iter().filter(|(age, _)| matches!(age, Age::Ago(_))).count();
         let stamps: Vec<Option<String>> =
@@ -282,6 +356,19 @@ mod tests {
             (&["a-1.log.gz", "a-2.log.gz", "a.log"], &["a-2.log.gz", "a-1.log.gz", "a.log"], 1),
             // Of processes.
             (&["a-1.log", "a-2.log"], &["a-1.log", "a-2.log"], 0),
+            (&["a.log", "a.log.old"], &["a.log.old", "a.log"], 1),
+            (&["a.log", "a.log.prev.gz"], &["a.log.prev.gz", "a.log"], 1),
+            // Days or months first: one of them says which.
+            (
+                &["a.log", "a.log.01-02-2024", "a.log.31-01-2024"],
+                &["a.log.31-01-2024", "a.log.01-02-2024", "a.log"],
+                1,
+            ),
+            (
+                &["a-01-02-2024-1.log", "a-12-31-2023-1.log", "a-12-31-2023-2.log", "a.log"],
+                &["a-12-31-2023-1.log", "a-12-31-2023-2.log", "a-01-02-2024-1.log", "a.log"],
+                1,
+            ),
         ] {
             assert_eq!(ordered(given), (read.iter().map(|n| (*n).to_owned()).collect(), told), "{given:?}");
         }
@@ -310,6 +397,31 @@ mod tests {
         // Where one has no stamp the names decide.
         assert_eq!(oldest_first(&mut paths, |path| begins(path).filter(|at| !at.ends_with('2'))).len(), 1);
         assert_eq!(paths, ["a-10.log", "a-2.log", "a-1.log", "a.log"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn where_zero_is_the_newest_it_is_read_last() {
+        let begins = |path: &Path| {
+            let number: u32 = path.to_str()?.split('.').nth(1)?.parse().ok()?;
+            (number < 7).then(|| format!("2024-05-01 00:0{}", 9 - number))
+        };
+        for (given, read) in [
+            (&["a.0.log", "a.1.log", "a.2.log"][..], &["a.2.log", "a.1.log", "a.0.log"][..]),
+            (&["a.0.log", "b.log", "a.1.log"], &["a.1.log", "b.log", "a.0.log"]),
+            // Somebody's wish; no 0; one without a stamp; no log by name.
+            (&["a.1.log", "a.0.log"], &["a.1.log", "a.0.log"]),
+            (&["a.1.log", "a.2.log"], &["a.1.log", "a.2.log"]),
+            (&["a.0.log", "a.7.log"], &["a.0.log", "a.7.log"]),
+            (&["a.0.dat", "a.1.dat"], &["a.0.dat", "a.1.dat"]),
+        ] {
+            let mut paths: Vec<PathBuf> = given.iter().map(PathBuf::from).collect();
+            newest_is_zero(&mut paths, begins);
+            assert_eq!(paths, read.iter().map(PathBuf::from).collect::<Vec<_>>());
+        }
+        // Processes that began one after the other.
+        let mut paths = ["a.0.log", "a.1.log"].map(PathBuf::from);
+        newest_is_zero(&mut paths, |path| Some(path.display().to_string()));
+        assert_eq!(paths, ["a.0.log", "a.1.log"].map(PathBuf::from));
     }
 
     proptest! {

@@ -160,6 +160,8 @@ pub struct Plan {
     /// Paths in the order in which they are read; `-` is standard input.
     paths: Vec<PathBuf>,
     left_out: Vec<PathBuf>,
+    /// Files that are not read, each with the one that says the same.
+    copies: Vec<(PathBuf, PathBuf)>,
     rotated: Vec<Vec<PathBuf>>,
 }
 
@@ -207,9 +209,54 @@ impl Plan {
                 plan.left_out.push(path);
             }
         }
+        plan.leave_copies_out()?;
         order::by_number(&mut plan.paths);
+        order::newest_is_zero(&mut plan.paths, first_stamp);
         plan.rotated = order::oldest_first(&mut plan.paths, first_stamp);
         Ok(plan)
+    }
+
+    /// Leaves out files that another one is too: a second name of one file, and a log that was packed and not deleted.
+    fn leave_copies_out(&mut self) -> Result<(), ReadError> {
+        let mut files: HashMap<(u64, u64), PathBuf> = HashMap::new();
+        let mut named: HashMap<PathBuf, PathBuf> = HashMap::new();
+        let mut read = Vec::with_capacity(self.paths.len());
+        for path in std::mem::take(&mut self.paths) {
+            if !path.is_file() {
+                read.push(path);
+                continue;
+            }
+            let bare = |path: &Path| {
+                let name =
+                    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                path.with_file_name(order::unpacked(&name))
+            };
+            let unpacked = bare(&path);
+            let same = match files.get(&which(&path)?) {
+                Some(other) => Some(other.clone()),
+                None => match named.get(&unpacked) {
+                    Some(other) if say_the_same(other, &path)? => Some(other.clone()),
+                    _ => None,
+                },
+            };
+            match same {
+                // The one that is not packed is read faster.
+                Some(other) if other != path && bare(&other) == path => {
+                    read.iter_mut()
+                        .filter(|known| **known == other)
+                        .for_each(|known| known.clone_from(&path));
+                    self.copies.push((other, path));
+                }
+                Some(other) => self.copies.push((path, other)),
+                None => {
+                    files.insert(which(&path)?, path.clone());
+                    named.entry(unpacked).or_insert_with(|| path.clone());
+                    read.push(path);
+                }
+            }
+        }
+        self.paths = read;
+        Ok(())
     }
 
     /// What is read.
@@ -236,6 +283,12 @@ impl Plan {
         &self.left_out
     }
 
+    /// Files that are not read because they say what another one says, each with that one.
+    #[must_use]
+    pub fn copies(&self) -> &[(PathBuf, PathBuf)] {
+        &self.copies
+    }
+
     /// Logs that were rotated: the files of each, oldest first.
     #[must_use]
     pub fn rotated(&self) -> &[Vec<PathBuf>] {
@@ -245,6 +298,31 @@ impl Plan {
 
 fn read_error(path: &Path, source: io::Error) -> ReadError {
     ReadError::Read { path: names::text(path), source }
+}
+
+/// Which file of the machine it is, however it is named.
+fn which(path: &Path) -> Result<(u64, u64), ReadError> {
+    use std::os::unix::fs::MetadataExt;
+    let about = fs::metadata(path).map_err(|source| read_error(path, source))?;
+    Ok((about.dev(), about.ino()))
+}
+
+/// Whether two files have the same bytes, unpacked. What is damaged is the same as nothing.
+fn say_the_same(one: &Path, other: &Path) -> Result<bool, ReadError> {
+    let open = |path: &Path| -> Result<_, ReadError> {
+        let file = File::open(path).map_err(|source| read_error(path, source))?;
+        unpack(&names::text(path), Box::new(file))
+    };
+    let (Ok(mut one), Ok(mut other)) = (open(one), open(other)) else { return Ok(false) };
+    loop {
+        let (Ok(left), Ok(right)) = (one.fill_buf(), other.fill_buf()) else { return Ok(false) };
+        let both = left.len().min(right.len());
+        if both == 0 || left[..both] != right[..both] {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        one.consume(both);
+        other.consume(both);
+    }
 }
 
 /// The files behind one path given.
@@ -446,6 +524,37 @@ mod tests {
         assert!(plan.left_out().is_empty());
         let plan = Plan::of(&[format!("{root}/*.log*")]).unwrap();
         assert_eq!(short(&plan.paths), log);
+    }
+
+    #[test]
+    fn a_log_with_two_names_is_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_str().unwrap().to_owned();
+        let put = |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).unwrap();
+        let packed = |text: &[u8]| zstd::encode_all(text, 1).unwrap();
+        let long = "a line\n".repeat(100_000);
+        put("a.log.1", long.as_bytes());
+        put("a.log.1.zst", &packed(long.as_bytes()));
+        put("b.log", b"one\n");
+        put("b.log.zst", &packed(b"one\ntwo\n"));
+        put("c.log", b"three\n");
+        fs::hard_link(dir.path().join("c.log"), dir.path().join("d.log")).unwrap();
+        put("e.log", b"three\n");
+        let short = |path: &Path| path.to_str().unwrap().strip_prefix(&root).unwrap()[1..].to_owned();
+        for paths in [vec![root.clone()], vec![format!("{root}/a.log.1.zst"), root.clone()]] {
+            let plan = Plan::of(&paths).unwrap();
+            let mut read: Vec<String> = plan.paths.iter().map(|path| short(path)).collect();
+            read.sort();
+            assert_eq!(
+                read,
+                ["a.log.1", "b.log", "b.log.zst", "c.log", "e.log"],
+                "equal bytes under another name are no copy"
+            );
+            let mut copies: Vec<_> =
+                plan.copies().iter().map(|(copy, of)| [short(copy), short(of)]).collect();
+            copies.sort();
+            assert_eq!(copies, [["a.log.1.zst", "a.log.1"], ["d.log", "c.log"]]);
+        }
     }
 
     #[test]

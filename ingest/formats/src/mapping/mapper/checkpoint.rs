@@ -72,7 +72,7 @@ impl Mapper {
         }
         let held = self.source.held.first().map(|h| &h.line);
         let pending = self.source.pending.front().map(|(line, _)| line);
-        held.or(pending).map(|line| (line.offset, line.number))
+        held.or(pending).or(self.source.unwrapping.first()).map(|line| (line.offset, line.number))
     }
 
     /// Whether lines of a header are still to come: a source is not left there.

@@ -40,6 +40,12 @@ impl Mapper {
         self.mapping.input.container
     }
 
+    /// Whether a wrapper is taken off its lines.
+    #[must_use]
+    pub fn is_wrapped(&self) -> bool {
+        self.mapping.input.wrapper.is_some()
+    }
+
     /// Whether sequence numbers are counted from the first line of a load on.
     pub fn counts(&self) -> bool {
         counts(&self.mapping)

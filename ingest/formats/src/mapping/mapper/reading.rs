@@ -112,6 +112,7 @@ impl Mapper {
             && mapping.delimiter.is_none()
             && mapping.label.is_none()
             && mapping.input.header.is_none()
+            && mapping.input.wrapper.is_none()
             && mapping.skip.is_empty()
             && mapping.carry.is_empty()
     }
