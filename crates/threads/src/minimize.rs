@@ -79,6 +79,10 @@ fn pieces(world: &World, steps: u32) -> Pieces {
         let what = format!("{} {}", op.kind.word(), world.touched(op));
         Did { op: what.trim_end().to_owned(), at: spot(op.at) }
     };
+    let made = |step: &crate::world::Step| {
+        let Did { op, at } = did(&step.op);
+        Did { op: step.came_to.map_or(op.clone(), |what| format!("{op}: {what}")), at }
+    };
     let cut = |mut all: Vec<Did>| {
         if all.len() > MOST_IN_A_PIECE {
             let half = MOST_IN_A_PIECE / 2;
@@ -126,13 +130,13 @@ fn pieces(world: &World, steps: u32) -> Pieces {
                 why: why.word().to_owned(),
                 forced: forced(task, done),
                 next: if why == Why::End { None } else { next },
-                then: Some(did(&step.op)),
+                then: Some(made(step)),
                 holds,
                 did: cut(all),
             });
         }
         ops[usize::from(step.task)] += 1;
-        current.1.push(did(&step.op));
+        current.1.push(made(step));
     }
     if let (Some(last), true) = (world.steps.last(), steps as usize > world.steps.len()) {
         current.1.push(Did::left_out(steps as usize - world.steps.len(), spot(last.op.at)));

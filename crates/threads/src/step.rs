@@ -89,6 +89,16 @@ pub(crate) fn step_with<R>(
     })
 }
 
+/// Says for reports what the operation came to that this task has just made.
+pub(crate) fn came_to(what: &'static str) {
+    WORLD.with(|world| {
+        let world = &mut *world.borrow_mut();
+        if world.active {
+            world.came_to(what);
+        }
+    });
+}
+
 /// Gives way to the task that the world has chosen, until it is this one's turn again.
 fn switch() {
     shuttle::thread::sleep(std::time::Duration::ZERO);

@@ -12,7 +12,7 @@ pub use crate::local::{AccessError, LocalKey};
 
 use crate::op::{Kind, Place, TaskId};
 use crate::run;
-use crate::step::{step, step_with};
+use crate::step::{came_to, step, step_with};
 use crate::time::pass;
 use crate::world::WORLD;
 
@@ -327,6 +327,11 @@ pub fn park() {
 /// Waits for [`Thread::unpark`] or the end of a time, whichever the schedule says: there is no clock.
 #[track_caller]
 pub fn park_timeout(time: Duration) {
-    step(Kind::ParkOrTimeOut, None, Location::caller(), |world, _| world.take_token());
-    pass(time);
+    let token = step(Kind::ParkOrTimeOut, None, Location::caller(), |world, _| world.take_token());
+    if token == Some(true) {
+        came_to("unparked");
+    } else {
+        came_to("timed out");
+        pass(time);
+    }
 }

@@ -165,6 +165,8 @@ impl Branch {
 pub(crate) struct Step {
     pub(crate) task: TaskId,
     pub(crate) op: Op,
+    /// What it came to, of an operation that may come to several things.
+    pub(crate) came_to: Option<&'static str>,
     /// Why this task ran, if it is not the one before: see [`Why`].
     pub(crate) why: Option<Why>,
     pub(crate) holds: Vec<ResourceId>,
@@ -764,7 +766,7 @@ impl World {
         }
         if self.plan.log && self.steps.len() < MOST_STEPS_KEPT {
             let holds = task.holds.iter().map(|(id, _)| *id).collect();
-            self.steps.push(Step { task: current, op, why: self.why.take(), holds });
+            self.steps.push(Step { task: current, op, came_to: None, why: self.why.take(), holds });
             self.tells_heart(current, op.kind, op.at);
         }
         let half = self.limits.idle / 2;
@@ -779,6 +781,15 @@ impl World {
         }
         self.hashed(current, hash);
         op
+    }
+
+    /// Says what the last operation came to.
+    pub(crate) fn came_to(&mut self, what: &'static str) {
+        if self.plan.log
+            && let Some(last) = self.steps.last_mut()
+        {
+            last.came_to = Some(what);
+        }
     }
 
     /// Lets another thread know who did what last.

@@ -6,7 +6,7 @@ use std::panic::Location;
 pub use std::sync::atomic::Ordering;
 
 use crate::op::{Kind, Place, ResourceKind, Tag};
-use crate::step::step;
+use crate::step::{came_to, step};
 
 /// A fence: does nothing, for every access is sequentially consistent.
 pub fn fence(_: Ordering) {}
@@ -39,6 +39,9 @@ fn exchanges<R>(tag: &Tag, at: Place, f: impl Fn() -> Result<R, R>) -> Result<R,
         }
         result
     });
+    if matches!(result, Some(Err(_))) {
+        came_to("another value");
+    }
     result.unwrap_or_else(f)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{LockResult, PoisonError};
 use std::time::Duration;
 
 use crate::op::{Kind, Place, ResourceKind, Tag};
-use crate::step::step;
+use crate::step::{came_to, step};
 use crate::sync::mutex::{MutexGuard, gives_back};
 use crate::time::pass;
 
@@ -66,6 +66,9 @@ impl Condvar {
             world.writes(on);
             notified
         });
+        if wake == Kind::WakeOrTimeOut {
+            came_to(if notified == Some(false) { "timed out" } else { "woken" });
+        }
         (mutex.lock_again(at), !notified.unwrap_or(true))
     }
 

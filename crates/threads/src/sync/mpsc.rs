@@ -9,7 +9,7 @@ use std::time::Duration;
 pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError, TrySendError};
 
 use crate::op::{Kind, Place, ResourceKind, Tag};
-use crate::step::{step, step_with};
+use crate::step::{came_to, step, step_with};
 use crate::time::pass;
 use crate::world::WORLD;
 
@@ -178,7 +178,7 @@ impl<T> SyncSender<T> {
     #[track_caller]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         let room = self.0.capacity.unwrap_or(usize::MAX);
-        self.0.step(Kind::TrySend, Location::caller(), |state| {
+        let sent = self.0.step(Kind::TrySend, Location::caller(), |state| {
             if !state.receiver {
                 Err(TrySendError::Disconnected(value))
             } else if state.queue.len() >= room {
@@ -187,7 +187,13 @@ impl<T> SyncSender<T> {
                 state.queue.push_back(value);
                 Ok(())
             }
-        })
+        });
+        match sent {
+            Err(TrySendError::Full(_)) => came_to("no room"),
+            Err(TrySendError::Disconnected(_)) => came_to("no receiver"),
+            Ok(()) => {}
+        }
+        sent
     }
 }
 
@@ -207,11 +213,18 @@ impl<T> Receiver<T> {
     /// When none is there, or all senders are gone.
     #[track_caller]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
-        self.0.step(Kind::TryRecv, Location::caller(), |state| match state.queue.pop_front() {
-            Some(value) => Ok(value),
-            None if state.senders == 0 => Err(TryRecvError::Disconnected),
-            None => Err(TryRecvError::Empty),
-        })
+        let received =
+            self.0.step(Kind::TryRecv, Location::caller(), |state| match state.queue.pop_front() {
+                Some(value) => Ok(value),
+                None if state.senders == 0 => Err(TryRecvError::Disconnected),
+                None => Err(TryRecvError::Empty),
+            });
+        match received {
+            Err(TryRecvError::Empty) => came_to("nothing is there"),
+            Err(TryRecvError::Disconnected) => came_to("no sender"),
+            Ok(_) => {}
+        }
+        received
     }
 
     /// Waits for a value or the end of a time, whichever the schedule says: there is no clock.
@@ -226,8 +239,13 @@ impl<T> Receiver<T> {
                 None if state.senders == 0 => Err(RecvTimeoutError::Disconnected),
                 None => Err(RecvTimeoutError::Timeout),
             });
-        if matches!(received, Err(RecvTimeoutError::Timeout)) {
-            pass(time);
+        match received {
+            Err(RecvTimeoutError::Timeout) => {
+                came_to("timed out");
+                pass(time);
+            }
+            Err(RecvTimeoutError::Disconnected) => came_to("no sender"),
+            Ok(_) => {}
         }
         received
     }

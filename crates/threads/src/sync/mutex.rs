@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
 use crate::op::{Kind, Place, ResourceId, ResourceKind, Tag};
-use crate::step::step;
+use crate::step::{came_to, step};
 use crate::world::World;
 
 /// A lock that protects a value.
@@ -125,6 +125,7 @@ impl<T: ?Sized> Mutex<T> {
             free
         });
         if free == Some(false) {
+            came_to("it is held");
             return Err(TryLockError::WouldBlock);
         }
         if free.is_none() {

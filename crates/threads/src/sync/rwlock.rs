@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
 use crate::op::{Kind, Place, ResourceId, ResourceKind, Tag};
-use crate::step::step;
+use crate::step::{came_to, step};
 use crate::sync::mutex::{gives_back, held_elsewhere, takes};
 use crate::world::World;
 
@@ -48,6 +48,14 @@ fn overtakes(world: &mut World, on: ResourceId) -> bool {
     let any = !lock.queued.is_empty();
     lock.queued.clear();
     any
+}
+
+/// What an attempt to write comes to while others read.
+const WAITS: &str = "others read";
+
+fn would_block<G>() -> TryLockResult<G> {
+    came_to("it is held");
+    Err(TryLockError::WouldBlock)
 }
 
 fn shares(world: &mut World, on: ResourceId, at: Place) {
@@ -179,7 +187,9 @@ impl<T: ?Sized> RwLock<T> {
         let comes = || {
             step(kind, Some((&self.tag, ResourceKind::RwLock)), at, |world, on| comes_to_write(world, on, at))
         };
-        while comes() == Some(false) {}
+        while comes() == Some(false) {
+            came_to(WAITS);
+        }
     }
 
     /// Looks at the value if nobody writes, and no writer waits for those that read.
@@ -206,7 +216,7 @@ impl<T: ?Sized> RwLock<T> {
             }
             free
         });
-        if free == Some(false) { Err(TryLockError::WouldBlock) } else { self.look(at) }
+        if free == Some(false) { would_block() } else { self.look(at) }
     }
 
     /// Takes the lock to change the value if nobody reads or writes.
@@ -227,7 +237,7 @@ impl<T: ?Sized> RwLock<T> {
             }
             free
         });
-        if free == Some(false) { Err(TryLockError::WouldBlock) } else { self.change(at) }
+        if free == Some(false) { would_block() } else { self.change(at) }
     }
 
     /// Whether somebody writes, and whether somebody reads: a look, which keeps nobody from it.
@@ -266,7 +276,11 @@ impl<T: ?Sized> RwLock<T> {
             }
             free
         });
-        if free == Some(false) { None } else { self.looks_upgradably(at) }
+        if free == Some(false) {
+            came_to("it is held");
+            return None;
+        }
+        self.looks_upgradably(at)
     }
 
     #[cfg(feature = "parking_lot")]
@@ -364,7 +378,9 @@ impl<'a, T: ?Sized> RwLockUpgradableReadGuard<'a, T> {
                 free
             })
         };
-        while comes() == Some(false) {}
+        while comes() == Some(false) {
+            came_to(WAITS);
+        }
         drop(guard.inner.take());
         lock.changes(at)
     }
@@ -386,6 +402,7 @@ impl<'a, T: ?Sized> RwLockUpgradableReadGuard<'a, T> {
             free
         });
         if free == Some(false) {
+            came_to("others read");
             return Err(guard);
         }
         drop(guard.inner.take());

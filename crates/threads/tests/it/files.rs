@@ -225,3 +225,43 @@ fn who_goes_on_where_it_yields_is_followed_too() {
         }
     }
 }
+
+/// What may come to several things says to which it came.
+#[test]
+fn a_schedule_tells_what_its_operations_came_to() {
+    use demi_threads::sync::mpsc::channel;
+    use demi_threads::sync::{Condvar, RwLock};
+    use std::time::Duration;
+    let outcome = Check::named("came-to").random(false).explore(|| {
+        let shared = Arc::new((Mutex::named("lock", 0), Condvar::new(), RwLock::named("table", 0)));
+        let held = shared.0.lock().unwrap();
+        assert!(shared.0.try_lock().is_err());
+        let (held, waited) = shared.1.wait_timeout(held, Duration::from_secs(1)).unwrap();
+        assert!(waited.timed_out());
+        drop(held);
+        let (sender, receiver) = channel::<()>();
+        assert!(receiver.try_recv().is_err() && receiver.recv_timeout(Duration::from_secs(1)).is_err());
+        drop(sender);
+        let reads = shared.2.read().unwrap();
+        assert!(shared.2.try_write().is_err());
+        let other = Arc::clone(&shared);
+        let writer = thread::spawn(move || *other.2.write().unwrap() = 1);
+        thread::yield_now();
+        drop(reads);
+        writer.join().unwrap();
+        thread::park_timeout(Duration::from_secs(1));
+        panic!("the end");
+    });
+    let text = outcome.finding().unwrap().schedule().unwrap().show();
+    for told in [
+        "try_lock lock: it is held",
+        "wake-up or timeout Condvar of files.rs",
+        "timed out",
+        "nothing is there",
+        "try_write table: it is held",
+        "write table: others read",
+        "park_timeout: timed out",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}
