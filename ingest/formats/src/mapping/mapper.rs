@@ -101,6 +101,8 @@ struct SourceState {
     unwrapping: Unwrapping,
     /// What the wrapper says of the line at hand, and of those that are pending.
     told: Option<BTreeMap<String, String>>,
+    /// Lines with their wrapper whose units are not handed over yet, by number.
+    wrapped: BTreeMap<u64, Vec<u8>>,
     pending_told: VecDeque<BTreeMap<String, String>>,
     /// Of a source that is made of documents.
     documents: Option<Box<Documents>>,
@@ -335,24 +337,49 @@ impl Mapper {
             Ok(text) if text.trim_ascii().is_empty() => return,
             Ok(text) => {
                 let SourceState { unwrapping, name, .. } = &mut self.source;
-                if unwrapping.add(wrapper, name, line.clone(), text) {
+                // What comes out of quarantine has several lines where one was cut.
+                if text.split('\n').all(|text| unwrapping.add(wrapper, name, line.clone(), text)) {
                     return self.unwrap(false, out);
                 }
                 Fate::rejected("not_wrapped", wrapper.not_of_it())
             }
             Err(error) => Fate::rejected("not_utf8", not_utf8(raw, error)),
         };
-        self.unwrap(true, out);
-        self.settle(out);
+        self.flush(out);
         out.push(self.unit(line, 1, raw.to_vec(), fate));
     }
 
     /// Takes the lines that are whole out of their wrapper; with `end` also those whose end did not come.
     fn unwrap(&mut self, end: bool, out: &mut Vec<Unit>) {
-        while let Some(Unwrapped { line, text, values, .. }) = self.source.unwrapping.next(end) {
+        while let Some(Unwrapped { line, text, values, raw, .. }) = self.source.unwrapping.next(end) {
             self.source.told = Some(values);
+            self.source.wrapped.insert(line.number, raw);
+            let before = out.len();
             self.bare_line(line, text.as_bytes(), out);
             self.source.told = None;
+            self.wrap_again(before, out);
+        }
+    }
+
+    /// Gives units the bytes that stand in the log, from that place on.
+    fn wrap_again(&mut self, from: usize, out: &mut [Unit]) {
+        for unit in out.iter_mut().skip(from) {
+            let lines = usize::try_from(unit.lines).unwrap_or(usize::MAX);
+            let numbers: Vec<u64> = self
+                .source
+                .wrapped
+                .range(unit.line.number..)
+                .take(lines)
+                .map(|(number, _)| *number)
+                .collect();
+            let lines = numbers.iter().filter_map(|number| self.source.wrapped.remove(number));
+            let raw = lines.collect::<Vec<_>>().join(&b'\n');
+            if !raw.is_empty() {
+                unit.raw = raw;
+            }
+        }
+        if self.source.pending.is_empty() && self.source.held.is_empty() {
+            self.source.wrapped.clear();
         }
     }
 
@@ -515,7 +542,9 @@ impl Mapper {
     pub fn end(&mut self, out: &mut Vec<Unit>) {
         self.end_bytes(&mut |unit| out.push(unit));
         self.unwrap(true, out);
+        let before = out.len();
         self.finish_execution(out);
+        self.wrap_again(before, out);
     }
 
     fn decode<'a>(&mut self, text: &'a str, number: u64) -> Fate<Decoded<'a>> {
@@ -762,7 +791,9 @@ impl Mapper {
     /// Deals with pending lines as at an end, also with those that were cut.
     pub fn flush(&mut self, out: &mut Vec<Unit>) {
         self.unwrap(true, out);
+        let before = out.len();
         self.settle(out);
+        self.wrap_again(before, out);
     }
 
     /// Deals with pending lines as at an end.

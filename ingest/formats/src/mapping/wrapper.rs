@@ -340,6 +340,8 @@ pub(super) struct Unwrapped {
     /// The first line of it; its length is that of all of them.
     pub(super) line: Line,
     pub(super) text: String,
+    /// The lines as they stand in the log.
+    pub(super) raw: Vec<u8>,
     /// What the wrapper says, by the names that templates use.
     pub(super) values: BTreeMap<String, String>,
     stream: String,
@@ -370,6 +372,8 @@ impl Unwrapping {
             self.open -= usize::from(!inner.goes_on);
             before.line.length += line.length + 1;
             before.line.terminated = line.terminated;
+            before.raw.push(b'\n');
+            before.raw.extend_from_slice(text.as_bytes());
             return true;
         }
         // One program runs on many hosts.
@@ -383,7 +387,14 @@ impl Unwrapping {
         let values = told.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let (stream, goes_on) = (inner.stream.into_owned(), inner.goes_on);
         self.open += usize::from(goes_on);
-        self.waiting.push_back(Unwrapped { line, text: inner.text.into_owned(), values, stream, goes_on });
+        self.waiting.push_back(Unwrapped {
+            line,
+            text: inner.text.into_owned(),
+            raw: text.as_bytes().to_vec(),
+            values,
+            stream,
+            goes_on,
+        });
         true
     }
 
@@ -549,11 +560,24 @@ mod tests {
             [row("stdout", "one line", 1), row("stderr", "other", 2), nonsense, row("stdout", "cut", 4)]
         );
         assert_eq!(units.iter().map(|unit| unit.line.number).collect::<Vec<_>>(), [1, 2, 4, 5]);
+        // What a unit has of the log can be read once more by itself.
+        for unit in &units {
+            let again = mapper("").map_text("x.log", &unit.raw);
+            assert_eq!(told(&again).len(), 1);
+            let mut one = mapper("");
+            let mut out = Vec::new();
+            one.begin("x.log", &unit.raw);
+            one.line(unit.line.clone(), &unit.raw, &mut out);
+            one.end(&mut out);
+            assert_eq!(told(&out), told(std::slice::from_ref(unit)));
+        }
         // Records of several lines have the time of their first.
         let log = "2024-05-01T10:00:01Z stdout F > a\n2024-05-01T10:00:02Z stdout F b\n2024-05-01T10:00:03Z stdout F > c\n";
         let units = mapper("start = '^> '").map_text("x.log", log.as_bytes());
         let texts: Vec<_> = told(&units).into_iter().map(|[_, _, time]| time).collect();
         assert_eq!(texts, ["2024-05-01T10:00:01Z", "2024-05-01T10:00:03Z"]);
+        let raw: Vec<_> = units.iter().flat_map(|unit| [&unit.raw[..], b"\n"]).collect();
+        assert_eq!(String::from_utf8(raw.concat()).unwrap(), log);
     }
 
     #[test]

@@ -59,7 +59,8 @@ impl Mapper {
             let others = mapping.label.iter().chain(mapping.clock.iter().map(|(value, _)| value));
             emits.into_iter().any(|emit| emit.names(name)) || others.into_iter().any(|t| t.names(name))
         };
-        by_name("@stem") || by_name("@file")
+        // The name of a pod stands in that of its file.
+        by_name("@stem") || by_name("@file") || (self.is_wrapped() && by_name("wrapper_name"))
     }
 
     /// Whether the beginning of a source tells how it is read.
