@@ -77,12 +77,9 @@ pub(crate) fn follow_log(
 fn pieces(world: &World, steps: u32) -> Pieces {
     let did = |op: &crate::op::Op| {
         let what = format!("{} {}", op.kind.word(), world.touched(op));
-        Did { op: what.trim_end().to_owned(), at: spot(op.at) }
+        Did { op: what.trim_end().to_owned(), came_to: None, at: spot(op.at) }
     };
-    let made = |step: &crate::world::Step| {
-        let Did { op, at } = did(&step.op);
-        Did { op: step.came_to.map_or(op.clone(), |what| format!("{op}: {what}")), at }
-    };
+    let made = |step: &crate::world::Step| Did { came_to: step.came_to.map(str::to_owned), ..did(&step.op) };
     let cut = |mut all: Vec<Did>| {
         if all.len() > MOST_IN_A_PIECE {
             let half = MOST_IN_A_PIECE / 2;

@@ -139,14 +139,6 @@ impl Kind {
     }
 }
 
-impl Kind {
-    /// Whether it goes on by itself once time has passed, whatever others do.
-    #[must_use]
-    pub fn times_out(self) -> bool {
-        self.yields() && self != Kind::Yield
-    }
-}
-
 /// An operation that a task has announced.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {

@@ -30,7 +30,7 @@ fn escaped(text: &str) -> String {
 }
 
 fn told(did: &Did) -> String {
-    format!("{} <code>{}</code>", escaped(&did.op), escaped(&did.at.0))
+    format!("{} <code>{}</code>", escaped(&did.told()), escaped(&did.at.0))
 }
 
 impl Schedule {

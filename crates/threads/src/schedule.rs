@@ -43,6 +43,9 @@ pub struct Header {
 pub struct Did {
     /// What, and on what.
     pub op: String,
+    /// What it came to, of an operation that may come to several things: `timed out`, `it is held`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came_to: Option<String>,
     /// Where.
     pub at: Spot,
 }
@@ -51,7 +54,15 @@ impl Did {
     /// In the middle of what is too long to be told.
     #[cfg(feature = "runtime")]
     pub(crate) fn left_out(operations: usize, at: Spot) -> Self {
-        Self { op: format!("... {operations} more ..."), at }
+        Self { op: format!("... {operations} more ..."), came_to: None, at }
+    }
+
+    /// What it is and came to, for people.
+    pub(crate) fn told(&self) -> String {
+        match &self.came_to {
+            Some(what) => format!("{}: {what}", self.op),
+            None => self.op.clone(),
+        }
     }
 
     /// How many operations it stands for.
@@ -313,7 +324,7 @@ impl Schedule {
             let mut parts = file.split(':');
             format!("{}:{}", parts.next().unwrap_or(""), parts.next().unwrap_or(""))
         };
-        let cell = |did: &Did| format!("{} {}", did.op, short(&did.at));
+        let cell = |did: &Did| format!("{} {}", did.told(), short(&did.at));
         let width = |task: &str| {
             let cells = self
                 .pieces()
@@ -342,11 +353,11 @@ impl Schedule {
                 let next = switch
                     .next
                     .as_ref()
-                    .map_or(String::new(), |next| format!(" before {} at {}", next.op, next.at));
+                    .map_or(String::new(), |next| format!(" before {} at {}", next.told(), next.at));
                 let then = switch
                     .then
                     .as_ref()
-                    .map_or(String::new(), |then| format!(", which does {} at {}", then.op, then.at));
+                    .map_or(String::new(), |then| format!(", which does {} at {}", then.told(), then.at));
                 let holds = if switch.holds.is_empty() {
                     String::new()
                 } else {

@@ -41,8 +41,6 @@ pub(crate) struct Task {
     left: i64,
     late_steps: u32,
     late_yields: u32,
-    /// How often it was about to time out.
-    timeouts: u32,
     /// Whether it woke up at a condition variable and has not taken the lock again.
     woke: bool,
     /// The step in which it last began to wait at a condition variable.
@@ -283,9 +281,6 @@ pub(crate) struct Plan {
     /// Whether a task may be left before it did anything, which most often comes to the same as not to choose it.
     pub(crate) leaves_at_once: bool,
 }
-
-/// Of so many times that a task is about to time out, it lets those go first that it kept waiting once.
-const UNFAIR_TIMEOUTS: u32 = 4;
 
 /// The most steps of an execution that are kept for reports.
 const MOST_STEPS_KEPT: usize = 1 << 20;
@@ -530,7 +525,6 @@ impl World {
             left,
             late_steps: 0,
             late_yields: 0,
-            timeouts: 0,
             woke: false,
             waits_since: 0,
             locals: Locals::default(),
@@ -755,7 +749,6 @@ impl World {
             task.late_steps += 1;
             task.late_yields += u32::from(op.kind.yields());
         }
-        task.timeouts += u32::from(op.kind.times_out());
         let hash = mix(task.hash, place);
         if self.plan.compares && current < 64 {
             self.ran |= 1 << current;
@@ -868,11 +861,7 @@ impl World {
         let began = running && self.tasks[usize::from(current)].ops == 0;
         // A task that was chosen and did nothing has not run, or it would matter to others that it was left at once.
         if !began || yields {
-            // Time passes whatever others do, so that who gives up after some tries is seen to do so; only who tries on and on lets them go first.
-            let lets = yields
-                && (!kind.times_out()
-                    || self.tasks[usize::from(current)].timeouts % UNFAIR_TIMEOUTS == UNFAIR_TIMEOUTS - 1);
-            self.fair.stepped(current, enabled, lets);
+            self.fair.stepped(current, enabled, yields);
         }
         let could = running && enabled.contains(&current);
         let mut held = self.fair.order(enabled);
