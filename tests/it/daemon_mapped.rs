@@ -71,6 +71,10 @@ impl Case {
     }
 
     fn start_with(mapping: &str, limits: &str) -> Self {
+        Case::of_source(mapping, limits, "")
+    }
+
+    fn of_source(mapping: &str, limits: &str, more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let d = dir.path().display();
         fs::create_dir_all(dir.path().join("logs")).unwrap();
@@ -78,7 +82,7 @@ impl Case {
         let config = format!(
             "[store]\ndir = \"{d}/store\"\nseal_millis = 50\n[spool]\ndir = \"{d}/spool\"\n[daemon]\nlog = \"info\"\n\
              [limits]\n{limits}\n[sources.mapped]\ntype = \"files\"\nsystem = \"s\"\npaths = [\"{d}/logs/*\"]\nmapping = \"{d}/map.toml\"\n\
-             poll_millis = 10\nscan_millis = 30\ngone_secs = 1\n"
+             poll_millis = 10\nscan_millis = 30\ngone_secs = 1\n{more}\n"
         );
         let mut daemon = Daemon::with_config(dir.path(), &config);
         daemon.start();
@@ -178,6 +182,57 @@ fn counted_positions_and_messages_survive_kills_and_rotation() {
             }
         }
         assert_eq!(sends, receives, "seed {seed}: the n-th message received is the n-th sent");
+    }
+}
+
+/// Lines of two streams as containerd writes them, cut and interleaved: each is whole and counted once, wherever the daemon was killed.
+#[test]
+fn lines_that_a_runtime_has_cut_are_whole_however_the_daemon_is_killed() {
+    let mapping = "name = \"m\"\ndescription = \"d\"\n[input]\ncontainer = \"text\"\npatterns = ['^(?<text>.*)$']\n\
+                   [event]\nactor = \"{wrapper_stream}\"\npayload = \"{text}\"\ntime = \"{wrapper_time}\"\n";
+    let mut random = Random::new(11);
+    let mut case = Case::of_source(mapping, "", "wrapper = \"cri\"");
+    let mut counts = [0u64; 2];
+    for _ in 0..30 {
+        // Of each stream the n-th line says n, so its position must be n.
+        let mut pieces = [Vec::new(), Vec::new()];
+        for _ in 0..1 + random.below(30) {
+            let of = random.below(2) as usize;
+            counts[of] += 1;
+            let (text, stream) = (format!("line {}", counts[of]), ["stdout", "stderr"][of]);
+            let cut = random.below(text.len() as u64 + 1) as usize;
+            let parts = if random.below(3) == 0 {
+                vec![("P", &text[..cut]), ("F", &text[cut..])]
+            } else {
+                vec![("F", &text[..])]
+            };
+            pieces[of].extend(
+                parts.iter().map(|(tag, part)| format!("2024-05-01T10:00:00Z {stream} {tag} {part}\n")),
+            );
+        }
+        let mut pieces = pieces.map(Vec::into_iter);
+        let mut text = String::new();
+        while pieces.iter().any(|pieces| pieces.len() > 0) {
+            text.extend(pieces[random.below(2) as usize].next());
+        }
+        let (first, second) = text.split_at(random.below(text.len() as u64) as usize);
+        case.append(first);
+        if random.below(3) == 0 {
+            thread::sleep(Duration::from_millis(random.below(80)));
+            case.daemon.kill();
+            case.append(second);
+            case.daemon.start();
+        } else {
+            case.append(second);
+        }
+    }
+    let found = case.finish(counts.iter().sum());
+    for (stream, count) in ["stdout", "stderr"].iter().zip(counts) {
+        let events = &found[*stream];
+        assert_eq!(events.len() as u64, count, "{stream}");
+        for (seq, event) in events {
+            assert_eq!(event.payload, format!("line {seq}"), "{stream}/{seq}");
+        }
     }
 }
 

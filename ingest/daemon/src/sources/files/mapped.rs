@@ -13,7 +13,7 @@ use crate::batch::Item;
 use crate::sources::SourceError;
 use crate::sources::batches::{MOST_TOGETHER, append, folded};
 use crate::sources::mapped::{Carrier, find, refuse};
-use demi_formats::mapping::{HEAD, Mapper};
+use demi_formats::mapping::{HEAD, Mapper, Wrapper};
 use demi_formats::read::lines::Lines;
 use demi_formats::rotated_log;
 
@@ -58,9 +58,10 @@ impl Mapped {
     ///
     /// # Errors
     /// When there is none of that name, or it is not for files that go on.
-    pub(super) fn of(mapping: Option<&str>) -> Result<Option<Self>, SourceError> {
-        let Some(name) = mapping else { return Ok(None) };
-        let mapping = find(name, Carrier::Files)?;
+    pub(super) fn of(mapping: Option<&str>, wrapper: Option<Wrapper>) -> Result<Option<Self>, SourceError> {
+        let Some(name) = mapping.or(wrapper.map(|_| "native")) else { return Ok(None) };
+        let mut mapping = find(name, Carrier::Files)?;
+        mapping.input.wrapper = wrapper.or(mapping.input.wrapper);
         let mapper = Mapper::new(&mapping).map_err(refuse)?;
         let needs = mapping.needs().map_err(refuse)?;
         Ok(Some(Mapped {

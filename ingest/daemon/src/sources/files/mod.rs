@@ -32,6 +32,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use super::{Context, Running, Source, SourceError};
+use demi_formats::mapping::Wrapper;
 use demi_formats::read::names;
 use follow::Follower;
 use mapped::Mapped;
@@ -59,6 +60,10 @@ pub struct Config {
     /// Mapping of the lines, by name or file. Default: none, they are event records.
     #[serde(default)]
     mapping: Option<String>,
+    /// What a container runtime or a system logger wrote around each line: `cri`, `docker`, `compose`, `kubectl`, `journal` or `syslog`. Default: what the
+    /// mapping says.
+    #[serde(default)]
+    wrapper: Option<Wrapper>,
     /// How long a file that is gone is kept open after its last change, in seconds. Default 10.
     #[serde(default = "default_gone")]
     gone_secs: u64,
@@ -79,7 +84,7 @@ impl Source for Config {
     }
 
     fn check_files(&self) -> Result<(), SourceError> {
-        Mapped::of(self.mapping.as_deref()).map(drop)
+        Mapped::of(self.mapping.as_deref(), self.wrapper).map(drop)
     }
 
     fn would_read(&self, paths: &[PathBuf]) -> Option<PathBuf> {
@@ -105,7 +110,7 @@ impl Source for Config {
         let config = self.clone();
         Box::pin(async move {
             config.check()?;
-            let mapped = Mapped::of(config.mapping.as_deref())?;
+            let mapped = Mapped::of(config.mapping.as_deref(), config.wrapper)?;
             let handle = Handle::current();
             // File systems block; a thread of its own reads, and waits for the spool as a task would.
             let task = spawn_blocking(move || Follower::new(config, mapped, context, handle).follow());
