@@ -419,7 +419,7 @@ pub fn verify<M: Model>(
         let least = shortest.at_least;
         let when = if shortest.starts_at_any_time { "" } else { " in which all actors start first" };
         lines.push(format!(
-            "no violating execution{when} has fewer than {least} deliveries ({states} configurations searched)"
+            "no violating execution with these external events{when} has fewer than {least} deliveries ({states} configurations searched)"
         ));
     }
     Ok(lines)

@@ -128,10 +128,14 @@ fn write_healthy(
     match args.json {
         true => ui.json(&summary)?,
         false => ui.result(&format!(
-            "{} runs without a violation, of {} made ({executed} deliveries, {})\nwrote {out}",
+            "{} runs without a violation, of {} made ({executed} deliveries, {}){}\nwrote {out}",
             runs.len(),
             made.runs,
             scenario.network,
+            match made.broke {
+                0 => String::new(),
+                n => format!("; {n} broke an invariant and are not kept"),
+            },
         )),
     }
     let fewer = args.healthy.is_some_and(|wanted| wanted > runs.len() as u64);
@@ -183,7 +187,14 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         let search = Healthy { scenario: &scenario, options, wanted, progress: &mut progress };
         let runs = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));
         bar.finish_and_clear();
-        return write_healthy(&args, &scenario, text, (&runs??, made), ui);
+        let mut runs = runs??;
+        let failed = models.fault().is_some();
+        // What the model could not answer counts as no violation: the run in which that was is not known to be healthy. It is the last that was taken.
+        if failed && runs.last().is_some_and(|last| last.made.runs == made.runs) {
+            runs.pop();
+        }
+        let outcome = write_healthy(&args, &scenario, text, (&runs, made), ui)?;
+        return Ok(if failed { Status::Failed.into() } else { outcome });
     }
     let search = Search { scenario: &scenario, options, progress: &mut progress };
     let found = models.visit(&scenario, search).map_err(|e| format!("{}: {e}", args.scenario.display()));

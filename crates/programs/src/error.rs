@@ -48,6 +48,12 @@ pub enum Fault {
          to change, let it sleep or yield in that loop; where it needs longer, give it more step_seconds"
     )]
     Computes(f64),
+    /// The machine had no time for it.
+    #[error(
+        "did not come to rest within {0:.0} s of one step, of which it ran {1:.1} s: other work keeps the machine busy. Give it more step_seconds, or run \
+         less beside it"
+    )]
+    Starved(f64, f64),
     /// It neither runs nor comes to rest.
     #[error("did not come to rest within {0} s of one step: it waits for something that is not there")]
     Restless(f64),
@@ -76,7 +82,7 @@ pub enum Fault {
     #[error("has more than 512 threads")]
     Crowded,
     /// It writes too much.
-    #[error("writes more than {0} lines or {1} MiB in one step")]
+    #[error("writes more than {0} lines (outputs in [process]) or {1} MiB in one step")]
     Floods(usize, u64),
     /// It writes too much to standard error.
     #[error("writes more than {0} MiB to its standard error")]
@@ -92,6 +98,9 @@ pub enum Fault {
         "writes {0}, a whole number of more than 64 bits, which would be passed on as another number: write it as text"
     )]
     Wide(String),
+    /// It writes what is no text.
+    #[error("writes a line that is not UTF-8, which JSON is: {0}")]
+    NotText(String),
     /// It writes half a line.
     #[error("waits after half a line of output, so end each message with a newline: {0}")]
     Half(String),

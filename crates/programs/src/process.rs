@@ -47,6 +47,12 @@ const HEAD: u64 = 600;
 const KEPT: u64 = 64 * 1024;
 /// Bytes of standard error that a process may write.
 const NOISE: u64 = 64 << 20;
+/// After this part of the time of a step it is noted how long the process has run, to see whether it runs in the rest.
+const LOOKED_AT: f64 = 0.1;
+/// A process that runs in this part of the rest computes; one that runs less waits for the machine.
+const BUSY: f64 = 0.5;
+/// So many times the time of a step a process may wait for the machine.
+const MOST_STARVED: u32 = 10;
 /// Bytes of standard output that a process may write in one step.
 const OUTPUT: u64 = 16 << 20;
 /// Bytes of files that a node may have when it is killed.
@@ -645,7 +651,7 @@ impl Process {
 
     /// Waits until it is at rest after that report, and has read what it was sent.
     fn rest(&mut self, mut noted: u64, limit: Duration) -> Result<(), ProgramError> {
-        let (began, mut pushes) = (Instant::now(), 0);
+        let (began, mut pushes, mut ran_before) = (Instant::now(), 0, None);
         while self.ended.is_none() {
             let heard = self.listen()?;
             self.drain()?;
@@ -669,14 +675,25 @@ impl Process {
             if self.errors.metadata().map_or(0, |about| about.len()) > NOISE {
                 return Err(self.fault(Fault::Noisy(NOISE >> 20)));
             }
-            if began.elapsed() > limit {
-                let process = self.child.id();
+            let (passed, process) = (began.elapsed(), self.child.id());
+            if ran_before.is_none() && passed > limit.mul_f64(LOOKED_AT) {
+                ran_before = Some((passed, ran(process)));
+            }
+            if passed > limit {
+                let (since, before) = ran_before.unwrap_or_default();
+                let ran = ran(process).saturating_sub(before);
                 let seconds = limit.as_secs_f64();
-                return Err(self.fault(match () {
+                let fault = match () {
                     () if is_stopped(process) => Fault::Stopped,
-                    () if switches(process).is_none() => Fault::Computes(seconds),
-                    () => Fault::Restless(seconds),
-                }));
+                    () if switches(process).is_some() => Fault::Restless(seconds),
+                    // On a busy machine it waits for its turn.
+                    () if ran >= (limit - since.min(limit)).mul_f64(BUSY) => Fault::Computes(seconds),
+                    () if passed > limit * MOST_STARVED => {
+                        Fault::Starved(passed.as_secs_f64(), ran.as_secs_f64())
+                    }
+                    () => continue,
+                };
+                return Err(self.fault(fault));
             }
             if !heard && self.is_still() {
                 // The thread whose turn it is waits for something that the shim does not know.
@@ -765,7 +782,13 @@ impl Process {
                             break;
                         }
                         let line = std::mem::take(&mut self.partial);
-                        let text = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
+                        let text = match std::str::from_utf8(&line) {
+                            Ok(text) => text.trim_end_matches('\r').to_owned(),
+                            Err(_) => {
+                                let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN as usize)]);
+                                return Err(self.fault(Fault::NotText(shown.escape_debug().to_string())));
+                            }
+                        };
                         if text.starts_with('{')
                             && let Some(number) = beyond_64_bits(text.as_bytes())
                         {
@@ -1005,6 +1028,18 @@ fn environment(work: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
         // A race that Go's detector finds ends the program, so that somebody hears of it.
         ("GORACE", "halt_on_error=1".into()),
     ]
+}
+
+/// How long a process has run so far, on all its threads.
+fn ran(pid: u32) -> Duration {
+    let read = || -> Option<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // Its name stands in brackets and may hold anything.
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+        Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+    };
+    // The kernel tells it in hundredths of a second on all machines on which this runs.
+    Duration::from_millis(read().unwrap_or_default() * 10)
 }
 
 /// How often each thread of a process was switched, if all of them wait. No sum of them would do: a thread may end while another is switched.

@@ -73,6 +73,8 @@ pub struct Made {
     pub executed: u64,
     /// Runs that were too short to count.
     pub passed_over: u64,
+    /// Runs that broke an invariant where healthy ones are wanted.
+    pub broke: u64,
 }
 
 /// A violating run.
@@ -158,7 +160,7 @@ fn each<M: Model>(
 ) -> Result<Vec<Found>, FuzzError> {
     let settings = settings(scenario)?;
     let program = Program::new(sim, &settings.program)?;
-    let (mut executed, mut passed_over) = (0, 0);
+    let (mut executed, mut passed_over, mut broke) = (0, 0, 0);
     let mut found = Vec::new();
     let mut take = |sim: &mut Simulator<M>, number: u64, done: Done| {
         executed += done.deliveries;
@@ -166,12 +168,14 @@ fn each<M: Model>(
             if done.deliveries < options.at_least {
                 passed_over += 1;
             } else {
-                let at = Made { runs: number + 1, executed, passed_over };
+                let at = Made { runs: number + 1, executed, passed_over, broke };
                 let logger = logger::Logger::new(sim, &program, scenario.network, options.states);
                 found.push(logged(logger, &done.choices, &done.violations, at));
             }
+        } else if !wanted.violating {
+            broke += 1;
         }
-        progress(Made { runs: number + 1, executed, passed_over }) && (found.len() as u64) < wanted.count
+        progress(Made { runs: number + 1, executed, passed_over, broke }) && (found.len() as u64) < wanted.count
     };
     let run = |sim: &mut Simulator<M>, number: u64, stop: &AtomicBool| {
         let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);

@@ -110,6 +110,10 @@ fn what_cannot_be_scheduled_is_named() {
     );
     let wide = "print('{\"n\": -36893488147419103232}', flush=True)";
     assert_eq!(fault(&format!("{read}{wide}")), Fault::Wide("-36893488147419103232".into()));
+    // Two such lines would be read as one text, and what differs in them would be equal.
+    let bytes =
+        "sys.stdout.buffer.write(b'{\"id\": \"\\xff1\"}\\n'); sys.stdout.flush(); sys.stdin.readline()";
+    assert!(matches!(fault(&format!("{read}{bytes}")), Fault::NotText(text) if text.contains("\u{fffd}1")));
     assert!(matches!(
         fault(&format!("{read}while True: print('x' * 1000, flush=True)")),
         Fault::Floods(100, _)
