@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use demi_common::{Kind, owned};
 use demi_minimize::Budget;
@@ -34,6 +34,9 @@ pub struct FuzzArgs {
     /// The most runs to make.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
+    /// The time after which no further run begins, as 60s or 10m. How many runs that are depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    time: Option<Duration>,
     /// The most deliveries in a run.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     deliveries: u64,
@@ -69,6 +72,16 @@ pub struct FuzzArgs {
     json: bool,
     #[command(flatten)]
     tolerance: Tolerance,
+}
+
+/// A time of the command line.
+fn time(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(Budget::Seconds(seconds)) => {
+            Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+        }
+        _ => Err("a time is written as 60s or 10m".to_owned()),
+    }
 }
 
 /// Makes the runs with whichever model the scenario names.
@@ -181,7 +194,7 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
         let rate = made.executed as f64 / start.elapsed().as_secs_f64().max(1e-3);
         let (runs, executed) = (made.runs, made.executed);
         bar.set_message(format!("{runs} of {} runs, {executed} deliveries, {rate:.0}/s", args.runs));
-        !stop.is_set() && models.fault().is_none()
+        !stop.is_set() && models.fault().is_none() && args.time.is_none_or(|time| start.elapsed() < time)
     };
     if let Some(wanted) = args.healthy {
         let search = Healthy { scenario: &scenario, options, wanted, progress: &mut progress };
@@ -231,6 +244,8 @@ pub fn run(args: FuzzArgs, models: &(impl Registry + Sync), ui: &Ui) -> Outcome 
     }
     if found.is_none() && stop.is_set() {
         ui.note("interrupted: not all runs were made");
+    } else if found.is_none() && summary.runs < args.runs {
+        ui.note(&format!("the time is over: {} of {} runs were made", summary.runs, args.runs));
     }
     if let (Some(result), true) = (&args.minimize, found.is_some()) {
         let schedule = args.out.join("schedule.jsonl");

@@ -110,6 +110,74 @@ fn a_program_is_tried_before_it_is_searched() {
     assert!(told(&output).contains("did not come to rest within 1 s"), "{}", told(&output));
 }
 
+/// Three nodes that answer what they are asked, and after so many lines compute for ever.
+fn echoes(lines: u32) -> Option<Case> {
+    let case = Case::new(&register())?;
+    let file = case.0.path().join("echo.py");
+    let text = format!(
+        "import sys, json\nn = 0\nfor line in sys.stdin:\n    m, n = json.loads(line), n + 1\n    while n > {lines}: pass\n    b = m['body']\n    \
+         r = {{**b, 'type': b['type'] + '_ok', 'in_reply_to': b['msg_id']}}\n    \
+         print(json.dumps({{'src': m['dest'], 'dest': m['src'], 'body': r}}), flush=True)\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let scenario = case.text("scenario.toml").replace("lin-kv", "echo");
+    let scenario = scenario.replace(
+        &format!("{:?}", register().display().to_string()),
+        &format!("{:?}", file.display().to_string()),
+    );
+    std::fs::write(case.0.path().join("scenario.toml"), scenario + "[process]\nstep_seconds = 1\n").unwrap();
+    Some(case)
+}
+
+/// What a program could not answer broke nothing, and is no healthy run.
+#[test]
+fn a_run_that_ends_in_an_error_is_not_healthy() {
+    let Some(case) = echoes(6) else { return };
+    let fuzz = [
+        "fuzz",
+        "--scenario",
+        "scenario.toml",
+        "--seed",
+        "1",
+        "--deliveries",
+        "60",
+        "--healthy",
+        "4",
+        "--out",
+        "found",
+    ];
+    let output = case.run(&fuzz);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(told(&output).contains("one of its threads computes without a pause"), "{}", told(&output));
+    assert!(told(&output).contains("0 runs without a violation, of 1 made"), "{}", told(&output));
+    assert!(case.text("found/summary.json").contains("\"healthy\": 0"));
+    assert!(!case.0.path().join("found/run-0001").exists());
+}
+
+#[test]
+fn a_search_ends_when_its_time_is_over() {
+    let Some(case) = echoes(1_000_000) else { return };
+    let fuzz = [
+        "fuzz",
+        "--scenario",
+        "scenario.toml",
+        "--seed",
+        "1",
+        "--runs",
+        "1000000",
+        "--time",
+        "300ms",
+        "--out",
+        "found",
+    ];
+    let output = case.run(&fuzz);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(told(&output).contains("the time is over: "), "{}", told(&output));
+    let wrong =
+        case.run(&["fuzz", "--scenario", "scenario.toml", "--seed", "1", "--time", "5r", "--out", "found"]);
+    assert!(told(&wrong).contains("a time is written as 60s or 10m"), "{}", told(&wrong));
+}
+
 #[test]
 fn a_crash_of_a_program_is_a_finding() {
     let Some(case) = Case::new(&register()) else { return };
