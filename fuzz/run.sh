@@ -29,6 +29,9 @@ formats=(../ingest/formats/tests/formats/*)
 seed event_record '' ../ingest/formats/tests/formats/native.jsonl
 head -n 1 ../ingest/formats/tests/formats/native.jsonl >"$TMPDIR/line"
 seed event_record '' "$TMPDIR/line"
+printf '2024-05-01T10:00:00Z stdout P one \n2024-05-01T10:00:01Z stderr F two\n2024-05-01T10:00:02Z stdout F end\n' >"$TMPDIR/cri"
+printf '{"log":"a ","stream":"stdout","time":"2024-05-01T10:00:00Z"}\n{"log":"b\\n","stream":"stdout","time":"2024-05-01T10:00:00Z"}\n' >"$TMPDIR/docker"
+for which in '\000' '\001'; do seed wrapped_log "$which"'\001' "$TMPDIR/cri" "$TMPDIR/docker"; done
 number=0
 for sample in p-trace.txt p-trace-json.json pobserve.txt pobserve-lines.txt tlc.txt tlc-json.json itf.json; do
     seed checker_traces "\\00$number" "../ingest/formats/tests/formats/$sample"
