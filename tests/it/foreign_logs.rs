@@ -179,11 +179,7 @@ fn logs_of_pods_are_taken_out_of_their_wrapper() {
     let built = build(&["--wrapper", "cri"]);
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let built: Value = serde_json::from_slice(&built.stdout).unwrap();
-    assert_eq!(
-        (&built["events"], &built["matched"]),
-        (&Value::from(3), &Value::from(1)),
-        "{built}"
-    );
+    assert_eq!((&built["events"], &built["matched"]), (&Value::from(3), &Value::from(1)), "{built}");
     let order = case.run(&["query", &out, "order", "raft-0/1", "raft-1/2"]);
     assert!(String::from_utf8_lossy(&order.stdout).contains("raft-0/1 happens before raft-1/2"));
     let wrong = case.run(&["ingest", "parse", &logs, "--mapping", "json", "--wrapper", "k8s"]);

@@ -75,7 +75,10 @@ fn another_violation_of_the_same_invariant_may_count() {
         assert_eq!(shortest.optimal, shortest.at_least == outcome.summary.deliveries);
         let mut meter = Meter::new(Budget::Seconds(1e6), StopFlag::default());
         let lines = verify(&sim, &outcome.schedule, &outcome.certificate, &mut meter).unwrap();
-        assert!(lines.last().unwrap().contains("no violating execution with these external events has fewer"), "{lines:?}");
+        assert!(
+            lines.last().unwrap().contains("no violating execution with these external events has fewer"),
+            "{lines:?}"
+        );
     }
 }
 

@@ -175,7 +175,8 @@ fn each<M: Model>(
         } else if !wanted.violating {
             broke += 1;
         }
-        progress(Made { runs: number + 1, executed, passed_over, broke }) && (found.len() as u64) < wanted.count
+        progress(Made { runs: number + 1, executed, passed_over, broke })
+            && (found.len() as u64) < wanted.count
     };
     let run = |sim: &mut Simulator<M>, number: u64, stop: &AtomicBool| {
         let mut run = run::Run::new(sim, scenario, (&settings, &program), options, number);

@@ -80,7 +80,7 @@ pub(super) fn by_number(paths: &mut [PathBuf]) {
 /// Turns around files whose numbers count from 0 for the newest, as `java.util.logging` counts: `a.0.log`, `a.1.log`. Without the log itself they may be those of
 /// processes; then it does not matter in which order they are read.
 pub(super) fn newest_is_zero(paths: &mut [PathBuf], begins: impl Fn(&Path) -> Option<String>) {
-    let mut families: BTreeMap<(Option<PathBuf>, String), Vec<(u32, usize)>> = BTreeMap::new();
+    let mut families: BTreeMap<Log, Vec<(u32, usize)>> = BTreeMap::new();
     for (i, path) in paths.iter().enumerate() {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let Some((Rotation { age: Age::Ago(std::cmp::Reverse(ago)), .. }, log)) = Rotation::inside(&name)
