@@ -204,6 +204,8 @@ class Ballista:
     # Seconds in which a scheduler that went away must be back, and in which it must answer a knock.
     BACK = 60
     KNOCK = 5
+    # Seconds in which a statement must get on once an executor went away: the scheduler of 55.0.0 may forget that the others are free.
+    STUCK = 30
     # Of an error, so many characters are told.
     TOLD = 4000
 
@@ -218,14 +220,18 @@ class Ballista:
         self.version = ""
         self.tables = {}
         self.asked = 0
-        # Since when there is no executor.
+        # Since when there is no executor, those that were there last, and whether one went away.
         self.idle = None
+        self.staff = set()
+        self.lost = False
+        self.jobs = f"demi-lineage {os.getpid()} "
         self.session()
 
     def session(self):
         """A session of the command line, with the tables that the last one had."""
         self.close()
         self.knock()
+        self.staffed()
         program = os.environ.get("DEMI_BALLISTA_CLI") or "ballista-cli"
         command = [program, "--host", self.host, "--port", str(self.port), "--format", "csv", "--rc"]
         # Its log would stand between its errors; and a terminal that it takes for dumb gets a prompt.
@@ -268,15 +274,25 @@ class Ballista:
     def staffed(self):
         """Fails where the scheduler has had no executors for a while: it would wait for some for ever."""
         try:
-            some = bool(self.http("/api/executors"))
+            staff = {executor["id"] for executor in self.http("/api/executors")}
         except Exception:  # It may tell nothing.
-            some = True
-        if some:
+            staff = self.staff or {""}
+        self.lost |= bool(self.staff - staff)
+        self.staff = staff
+        if staff:
             self.idle = None
         elif self.idle is None:
             self.idle = time.monotonic()
         elif time.monotonic() - self.idle > self.BACK:
             raise Lost(f"the scheduler at {self.host}:{self.port} has no executors")
+
+    def stands(self):
+        """How far the statement at hand is, as the scheduler tells it."""
+        try:
+            jobs = [job for job in self.http("/api/jobs") if job["status"] != "Completed" and job["job_name"].startswith(self.jobs)]
+        except Exception:  # It may tell nothing.
+            return None
+        return [(job["job_id"], job["completed_stages"], job["percent_complete"]) for job in jobs]
 
     def ask(self, statement):
         """The rows that a statement prints, the first of them the names of its columns. Its number of rows must be told, too."""
@@ -292,6 +308,7 @@ class Ballista:
             pass  # It ended, which its lines tell.
         lines = []
         until = time.monotonic() + self.limit
+        stood, since = None, time.monotonic()
         while True:
             try:
                 line = self.lines.get(timeout=self.KNOCK)
@@ -306,6 +323,12 @@ class Ballista:
                     self.staffed()
                 except Lost as error:
                     raise self.ended(begin, str(error)) from None
+                stands = self.stands() if self.lost else None
+                if stands is None or stands != stood:
+                    stood, since = stands, time.monotonic()
+                elif time.monotonic() - since > self.STUCK:
+                    reason = f"an executor went away, and the scheduler has done nothing more for {self.STUCK} seconds; it may have to begin anew"
+                    raise self.ended(begin, reason) from None
                 continue
             if line is None:
                 raise self.ended(begin, "ballista-cli ended")
@@ -422,7 +445,7 @@ class Ballista:
     def named(self):
         """The name of the next job."""
         self.asked += 1
-        name = f"demi-lineage {os.getpid()} {self.asked} {time.time_ns()}"
+        name = f"{self.jobs}{self.asked} {time.time_ns()}"
         self.ask(f"SET ballista.job.name = '{name}'")
         return name
 
