@@ -645,7 +645,6 @@ mod tests {
             let units = mapper("").map_text("x.log", log.as_bytes());
             let found: Vec<(bool, String)> =
                 told(&units).into_iter().map(|[stream, text, _]| (stream == "stderr", text)).collect();
-            let lines: Vec<_> = lines.into_iter().map(|(err, text)| (err, text)).collect();
             let blank = |(_, text): &(bool, String)| !text.trim_ascii().is_empty();
             prop_assert_eq!(
                 found.into_iter().filter(blank).collect::<Vec<_>>(),
