@@ -292,7 +292,8 @@ class Ballista:
             jobs = [job for job in self.http("/api/jobs") if job["status"] != "Completed" and job["job_name"].startswith(self.jobs)]
         except Exception:  # It may tell nothing.
             return None
-        return [(job["job_id"], job["completed_stages"], job["percent_complete"]) for job in jobs]
+        # It tells them in any order.
+        return sorted((job["job_id"], job["completed_stages"], job["percent_complete"]) for job in jobs)
 
     def ask(self, statement):
         """The rows that a statement prints, the first of them the names of its columns. Its number of rows must be told, too."""
