@@ -651,7 +651,7 @@ impl Process {
 
     /// Waits until it is at rest after that report, and has read what it was sent.
     fn rest(&mut self, mut noted: u64, limit: Duration) -> Result<(), ProgramError> {
-        let (began, mut pushes, mut ran_before) = (Instant::now(), 0, None);
+        let (began, mut pushes, mut ran_before, mut asleep) = (Instant::now(), 0, None, None::<Instant>);
         while self.ended.is_none() {
             let heard = self.listen()?;
             self.drain()?;
@@ -683,21 +683,31 @@ impl Process {
                 let (since, before) = ran_before.unwrap_or_default();
                 let ran = ran(process).saturating_sub(before);
                 let seconds = limit.as_secs_f64();
+                let sleeps = switches(process).is_some();
+                let long = asleep.is_some_and(|since| since.elapsed() > limit.mul_f64(LOOKED_AT));
                 let fault = match () {
-                    () if is_stopped(process) => Fault::Stopped,
-                    () if switches(process).is_some() => Fault::Restless(seconds),
+                    () if is_stopped(process) => Some(Fault::Stopped),
+                    // One that a busy machine kept from running may have come to sleep just now.
+                    () if sleeps && (long || passed > limit * 2) => Some(Fault::Restless(seconds)),
                     // On a busy machine it waits for its turn.
-                    () if ran >= (limit - since.min(limit)).mul_f64(BUSY) => Fault::Computes(seconds),
-                    () if passed > limit * MOST_STARVED => {
-                        Fault::Starved(passed.as_secs_f64(), ran.as_secs_f64())
+                    () if !sleeps && ran >= (limit - since.min(limit)).mul_f64(BUSY) => {
+                        Some(Fault::Computes(seconds))
                     }
-                    () => continue,
+                    () if passed > limit * MOST_STARVED => {
+                        Some(Fault::Starved(passed.as_secs_f64(), ran.as_secs_f64()))
+                    }
+                    () => None,
                 };
-                return Err(self.fault(fault));
+                if let Some(fault) = fault {
+                    return Err(self.fault(fault));
+                }
             }
             if !heard && self.is_still() {
+                asleep.get_or_insert_with(Instant::now);
                 // The thread whose turn it is waits for something that the shim does not know.
                 self.told([PASS, 0, 0, 0])?;
+            } else {
+                asleep = None;
             }
         }
         Ok(())

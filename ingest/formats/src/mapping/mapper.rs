@@ -330,7 +330,7 @@ impl Mapper {
     fn wrapped_line(&mut self, wrapper: Wrapper, line: Line, bytes: &[u8], out: &mut Vec<Unit>) {
         let raw = line.text(bytes);
         if line.overlong.is_some() {
-            self.unwrap(true, out);
+            self.flush(out);
             return self.bare_line(line, bytes, out);
         }
         let fate = match std::str::from_utf8(raw) {
